@@ -1,0 +1,1 @@
+"""Diagnostics: the value type, the catalogue of codes, one printer per format."""

@@ -1,0 +1,322 @@
+"""What a spec means, fully resolved: frozen values, no dicts, no spans, no ``None`` to guess.
+
+``qgen.front.analyse`` builds it; renderers and commands read nothing else.  Guarantees:
+
+* Durations are seconds as ``float``; ``None`` means "no limit" and only where a field
+  says so.
+* Everything that has a name is sorted by it, payload fields too, so the order of tables
+  and keys in the file changes nothing.  Lists whose order has a meaning (a worker's
+  queues, a ladder, the values of an enum) keep it.
+* Names are safe: a job's ``name`` is a module and function name, its ``class_name`` a
+  class name that meets no other job's and none of the generated code's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Literal
+from uuid import UUID
+
+Dialect = Literal["postgresql", "sqlite"]
+Priority = Literal["high", "normal", "low"]
+
+# --- payload fields ---------------------------------------------------------------
+
+ScalarKind = Literal[
+    "str", "int", "float", "bool", "decimal", "uuid", "datetime", "date", "json"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """One value; ``json`` is anything that JSON can hold."""
+
+    kind: ScalarKind
+
+
+@dataclass(frozen=True, slots=True)
+class Enum:
+    """One of these values, in the order of the spec; all texts or all whole numbers."""
+
+    values: tuple[str, ...] | tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """``list[T]``."""
+
+    of: FieldType
+
+
+@dataclass(frozen=True, slots=True)
+class DictOf:
+    """``dict[str, T]``."""
+
+    of: FieldType
+
+
+@dataclass(frozen=True, slots=True)
+class Optional:
+    """``T?``: T or null.  Never holds another Optional."""
+
+    of: FieldType
+
+
+FieldType = Scalar | Enum | ListOf | DictOf | Optional
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as a value, its keys sorted."""
+
+    items: tuple[tuple[str, Value], ...]
+
+
+# A default as a value of the field's own type: Decimal for a decimal, tuple for a list.
+Value = (
+    None
+    | bool
+    | int
+    | float
+    | str
+    | Decimal
+    | UUID
+    | datetime
+    | date
+    | tuple["Value", ...]
+    | Table
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """A default that was given (or the null that ``T?`` implies); ``value`` may be None."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """Limits of a field; they bind the value itself, inside an Optional too.
+
+    ``min``/``max`` are inclusive and hold numbers (Decimal for a decimal field, else int
+    or float); the lengths count characters of a text or entries of a list or dict;
+    ``pattern`` is a regular expression that Rust's and Python's engines both know.
+    """
+
+    min: int | float | Decimal | None = None
+    max: int | float | Decimal | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a payload; required when ``default`` is None.
+
+    ``name`` is no Python keyword, nothing pydantic's BaseModel owns, and none of the
+    names in ``qgen.spec.words.PAYLOAD_MODULE_NAMES``: what a rendered payload
+    module may use beside its fields (``str``, ``Decimal``, ``UUID``, ``dt``, …).
+    """
+
+    name: str
+    type: FieldType
+    default: Default | None = None
+    constraints: Constraints = Constraints()
+    description: str = ""
+    sensitive: bool = False
+
+
+# --- the spec's tables ------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Names and places.  Paths are relative to the spec's folder, with ``/``, no ``..``."""
+
+    name: str
+    package: str
+    output: str
+    tests: str
+    handlers: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Where the rows are."""
+
+    dialect: Dialect
+    url_env: str
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class Redis:
+    """How Redis is reached; ``tls`` None = as the address says."""
+
+    url_env: str
+    tls: bool | None
+    verify: bool
+    ca_file_env: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """How a dead process is told from a living one."""
+
+    heartbeat: float
+    after: float
+    sweep: float
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long finished rows are kept; None = for ever."""
+
+    completed: float | None
+    failed: float | None
+    cancelled: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A policy; ``ladder`` empty = ``wait * factor ** n`` up to ``max_wait``.
+
+    A job whose ``tries`` differ from its policy's has one of its own, made from it and
+    called ``<policy>.<job>`` (no policy of a spec holds a dot, so names cannot meet).
+    """
+
+    name: str
+    tries: int
+    wait: float
+    factor: float
+    max_wait: float
+    jitter: float
+    ladder: tuple[float, ...]
+    max_elapsed: float | None
+    max_replays: int
+    never: tuple[str, ...]
+    only: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue that jobs use or the spec names, with its former names."""
+
+    name: str
+    aliases: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """One worker process; ``queues`` in order of preference, never empty."""
+
+    name: str
+    queues: tuple[str, ...]
+    concurrency: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job.  ``wire`` is its name in rows and on the wire (``name`` unless given)."""
+
+    name: str
+    class_name: str
+    wire: str
+    description: str
+    handler: str
+    queue: str
+    retry: str
+    timeout: float | None
+    longest: float | None
+    priority: Priority
+    unique_by: tuple[str, ...]
+    version: int
+    aliases: tuple[str, ...]
+    max_defers: int
+    payload: tuple[Field, ...]
+
+    @property
+    def handler_module(self) -> str:
+        """The module part of ``handler``."""
+        return self.handler.partition(":")[0]
+
+    @property
+    def handler_function(self) -> str:
+        """The function part of ``handler``."""
+        return self.handler.partition(":")[2]
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        """The fields that are shown nowhere."""
+        return tuple(each.name for each in self.payload if each.sensitive)
+
+
+# --- the target -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting of the backend that follows from the spec, and why it has its value."""
+
+    name: str
+    value: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The backend this model is for, and what an installation of the package needs."""
+
+    name: str
+    requirements: tuple[str, ...]
+    settings: tuple[Setting, ...]
+
+
+# --- where values come from -------------------------------------------------------
+
+Origin = Literal["GIVEN", "ASSUMED", "MISSING", "PROPOSED"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One value and where it comes from, for the plan's BASIS.
+
+    ``key`` is its path in the spec (``stall.after``), ``value`` is written as a spec
+    would write it, ``note`` says what it stops or means; it may be empty.
+    """
+
+    key: str
+    origin: Origin
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A whole spec, for one target."""
+
+    project: Project
+    record: Record
+    redis: Redis
+    stall: Stall
+    grace: float
+    retention: Retention
+    target: Target
+    retries: tuple[Retry, ...]
+    queues: tuple[Queue, ...]
+    workers: tuple[Worker, ...]
+    jobs: tuple[Job, ...]
+    facts: tuple[Fact, ...] = field(default=())
+
+    def policy(self, job: Job) -> Retry:
+        """The retry policy of a job."""
+        return next(each for each in self.retries if each.name == job.retry)
+
+    def of_origin(self, origin: Origin) -> Iterator[Fact]:
+        """The facts of one origin, in order."""
+        return (fact for fact in self.facts if fact.origin == origin)

@@ -1,0 +1,1 @@
+"""The language: text to data with positions, its shape, and what is refused."""
