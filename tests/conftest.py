@@ -1,0 +1,58 @@
+"""Fixtures of the whole suite: real servers, started at their first use.
+
+A session's servers are one per pytest process, so under xdist each worker has its own.
+"""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+import servers
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[servers.Redis | servers.External]:
+    """A Redis for the whole session. Tests that stop or fill it use `own_redis`."""
+    with servers.redis() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def pg_server() -> Iterator[servers.Postgres | servers.External]:
+    """A PostgreSQL for the whole session, without flushing to disk."""
+    with servers.postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def pg_database(pg_server: servers.Postgres | servers.External) -> Iterator[str]:
+    """The address of a new, empty database."""
+    with servers.database(pg_server) as url:
+        yield url
+
+
+@pytest.fixture
+def own_redis() -> Iterator[servers.Redis]:
+    """A Redis of this test's own, to kill, freeze, fill and flush."""
+    with servers.redis() as server:
+        if not isinstance(server, servers.Redis):
+            pytest.skip(f"{servers.REDIS_URL} is set: this test needs its own server")
+        yield server
+
+
+@pytest.fixture
+def own_pg() -> Iterator[servers.Postgres]:
+    """A PostgreSQL of this test's own, to kill, freeze and restart."""
+    with servers.postgres() as server:
+        if not isinstance(server, servers.Postgres):
+            pytest.skip(f"{servers.PG_URL} is set: this test needs its own server")
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def no_stray_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test never meets a server that the user's environment happens to name."""
+    for name in ("DATABASE_URL", "REDIS_URL"):
+        if name in os.environ:
+            monkeypatch.delenv(name)
