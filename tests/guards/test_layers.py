@@ -33,7 +33,6 @@ IMPURE_MODULES = {
     "tempfile",
     "time",
     "urllib.request",
-    "uuid",
 }
 IMPURE_CALLS = {
     "mkdir",
@@ -44,6 +43,8 @@ IMPURE_CALLS = {
     "touch",
     "unlink",
     "utcnow",
+    "uuid1",
+    "uuid4",
     "write_bytes",
     "write_text",
 }
