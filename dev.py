@@ -37,21 +37,32 @@ CODE = ["src", "tests", "templates", "bench", "examples", "dev.py"]
 # --- the environment ------------------------------------------------------------
 
 
-def fingerprint() -> str:
-    """What the environment was made from: dependencies, Python and the project's place."""
-    digest = hashlib.sha256(f"{sys.version}\n{ROOT}\n".encode())
-    for name in ("pyproject.toml", "requirements.lock"):
-        digest.update((ROOT / name).read_bytes())
-    return digest.hexdigest()
+def python_stamp() -> str:
+    """What an environment is tied to for good: this Python and this place."""
+    return f"{sys.version} {ROOT}".replace("\n", " ")
 
 
-def is_ready() -> bool:
-    """True when the environment is whole: stamped last of all, and its Python runs."""
+def package_stamp() -> str:
+    """What its packages follow from. (The tools' settings in pyproject.toml do not.)"""
+    import tomllib  # since 3.11
+
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    parts = settings.get("project"), settings.get("build-system")
+    lock = (ROOT / "requirements.lock").read_bytes()
+    return hashlib.sha256(repr(parts).encode() + lock).hexdigest()
+
+
+def has_python() -> bool:
+    """Stamped, so it was whole once; made by this Python; and it still runs."""
     try:
-        stamped = STAMP.read_text()
-    except OSError:
+        stamped = STAMP.read_text("utf-8").splitlines()[0]
+    except (OSError, IndexError):
         return False
-    return stamped == fingerprint() and run([PYTHON, "-c", ""], quiet=True) == 0
+    return stamped == python_stamp() and run([PYTHON, "-c", ""], quiet=True) == 0
+
+
+def has_packages() -> bool:
+    return STAMP.read_text("utf-8").splitlines()[1:] == [package_stamp()]
 
 
 @contextlib.contextmanager
@@ -70,21 +81,26 @@ def alone() -> Iterator[None]:
 
 
 def ensure_environment() -> None:
-    """Make the environment unless it is ready; leave with pip's exit code if it fails."""
-    if is_ready():
+    """Make or complete the environment; leave with pip's exit code if that fails.
+
+    New requirements are installed over the old ones, so a test run that uses the
+    environment at this moment goes on. A broken or half-made one is made anew.
+    """
+    if has_python() and has_packages():
         return
     with alone():
-        if is_ready():
-            return
-        print(f"making {VENV.name} (once, about half a minute) ...", file=sys.stderr)
-        shutil.rmtree(VENV, ignore_errors=True)
-        venv.create(VENV, with_pip=True, clear=True)
+        if not has_python():
+            print(f"making {VENV.name} (once, about half a minute)", file=sys.stderr)
+            shutil.rmtree(VENV, ignore_errors=True)
+            venv.create(VENV, with_pip=True, clear=True)
+        elif has_packages():
+            return  # somebody else was faster
         lock = ROOT / "requirements.lock"
         pip = [str(PYTHON), "-m", "pip", "--quiet", "--disable-pip-version-check"]
         code = run([*pip, "install", "-c", str(lock), "-e", f"{ROOT}[test,bench]"])
         if code:
             sys.exit(code)
-        STAMP.write_text(fingerprint())
+        STAMP.write_text(f"{python_stamp()}\n{package_stamp()}\n", "utf-8")
 
 
 def run(

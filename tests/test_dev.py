@@ -19,8 +19,8 @@ def dev(tmp_path, monkeypatch):
     spec = importlib.util.spec_from_file_location("dev", ROOT / "dev.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    for name in ("pyproject.toml", "requirements.lock"):
-        (tmp_path / name).write_text(name)
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\n")
+    (tmp_path / "requirements.lock").write_text("some==1")
     monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(module, "VENV", tmp_path / ".venv")
     monkeypatch.setattr(module, "PYTHON", tmp_path / ".venv" / "bin" / "python")
@@ -84,11 +84,30 @@ def test_a_broken_environment_is_made_again(dev, made):
     assert len(made) == 2
 
 
-def test_new_requirements_make_the_environment_again(dev, made):
+def test_new_requirements_are_installed_over_the_old_ones(dev, made, monkeypatch):
+    """Somebody else may be running tests in it: it is not taken away."""
     dev.ensure_environment()
     (dev.ROOT / "requirements.lock").write_text("other==1")
+    commands = []
+    monkeypatch.setattr(
+        dev, "run", lambda command, **how: commands.append(command) or 0
+    )
     dev.ensure_environment()
-    assert len(made) == 2
+    dev.ensure_environment()
+    assert len(made) == 1
+    assert sum("install" in command for command in commands) == 1
+
+
+def test_settings_of_tools_do_not_touch_the_environment(dev, made, monkeypatch):
+    dev.ensure_environment()
+    with (dev.ROOT / "pyproject.toml").open("a") as file:
+        file.write("[tool.ruff]\nline-length = 88\n")
+    commands = []
+    monkeypatch.setattr(
+        dev, "run", lambda command, **how: commands.append(command) or 0
+    )
+    dev.ensure_environment()
+    assert not any("install" in command for command in commands)
 
 
 def test_a_failed_installation_stops_with_its_code_and_leaves_no_stamp(
