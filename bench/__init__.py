@@ -1,0 +1,1 @@
+"""Measurements: always several systems in one run, so that ratios mean something."""
