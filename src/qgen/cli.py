@@ -1,0 +1,99 @@
+"""Options and arguments only: every command is imported when it is called."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+import click
+
+from . import __version__
+
+FORMATS: Final = ("text", "json", "github", "sarif")
+
+
+def main() -> int:
+    """Run a command; 0 clean, 1 findings, 2 usage or disk, 3 a bug in qgen."""
+    try:
+        code = group.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        print("qgen: interrupted", file=sys.stderr)
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except BrokenPipeError:
+        sys.stdout = None  # type: ignore[assignment]
+        return 0
+    except Exception as error:
+        return _failed(error)
+    return code if isinstance(code, int) else 0
+
+
+def _failed(error: Exception) -> int:
+    from .commands.stop import Stop
+
+    if isinstance(error, Stop):
+        print(f"qgen: {error}", file=sys.stderr)
+        return 2
+    import traceback
+
+    traceback.print_exc()
+    print("qgen: this is a bug in qgen; nothing was written", file=sys.stderr)
+    return 3
+
+
+def _spec(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The argument and the options of a command that reads a spec."""
+    for decorate in (
+        click.option("--quiet", "-q", is_flag=True, help="Say only what is wrong."),
+        click.option("--strict", is_flag=True, help="Warnings make the exit code 1."),
+        click.option(
+            "--format",
+            type=click.Choice(FORMATS),
+            default="text",
+            help="How diagnostics are printed; text goes to stderr, the rest to stdout.",
+        ),
+        click.option(
+            "--target", metavar="NAME", help="The backend, if not the spec's."
+        ),
+        click.argument("spec", default="queue.toml", type=click.Path()),
+    ):
+        command = decorate(command)
+    return command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="qgen", message="%(prog)s %(version)s")
+def group() -> None:
+    """Generate a durable job queue worker from a short description."""
+
+
+@group.command()
+@_spec
+@click.option("--force", is_flag=True, help="Overwrite edited files; copies are kept.")
+def build(force: bool, **options: Any) -> int:
+    """Write the package, its tests and the lock; nothing where nothing changed."""
+    from .commands import build
+
+    return build.run(force=force, **options)
+
+
+@group.command()
+@_spec
+def check(**options: Any) -> int:
+    """Say where the files on disk are not what the spec makes; writes nothing."""
+    from .commands import check
+
+    return check.run(**options)
+
+
+@group.command()
+@_spec
+@click.option("--diff", is_flag=True, help="Show what would change in each file.")
+def plan(diff: bool, **options: Any) -> int:
+    """Show what a build would do, and the plan of the queue; writes nothing."""
+    from .commands import plan
+
+    return plan.run(diff=diff, **options)

@@ -1,0 +1,53 @@
+"""``qgen build``: everything or nothing, and only what changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..emit import findings, plan, write
+from ..emit.private import Unwritable
+from . import say, work
+from .stop import Stop
+
+
+def run(spec: str, target: str | None, force: bool, **options: Any) -> int:
+    """Build a spec.  Writes nothing unless all of it rendered, formatted and linted."""
+    output = say.Output(**options)
+    job = work.work(spec, target)
+    if not job.ok:
+        return output.end(job, job.compilation.diagnostics)
+    try:
+        with job.private.alone(lambda: output.note("waiting for another qgen build")):
+            if not job.is_current():
+                job = work.work(spec, target)
+            return _emit(job, force, output)
+    except Unwritable as error:
+        raise Stop(str(error)) from None
+    except OSError as error:
+        raise Stop(
+            f"cannot write {error.filename or job.root}: {error.strerror}; the next"
+            " build completes what this one began"
+        ) from None
+
+
+def _emit(job: work.Work, force: bool, output: say.Output) -> int:
+    if job.private.unfinished():
+        output.note("the last build was interrupted; this one completes it")
+    steps = work.steps(job)
+    stopping = [
+        step
+        for step in plan.stopping(steps)
+        if not force or step.state is plan.State.REFUSED
+    ]
+    said = list(job.compilation.diagnostics)
+    if stopping:
+        for step in stopping:
+            output.diff(step)
+        return output.end(job, [*said, *findings.findings(stopping)])
+    kept = write.apply(job.tree, job.private, steps, job.lock)
+    if kept is not None:
+        output.note(f"copies of what was overwritten are in {kept}")
+    output.steps(steps)
+    said += work.stub_findings(job)
+    said += findings.findings(s for s in steps if s.state is plan.State.KEPT)
+    return output.end(job, said)

@@ -1,0 +1,111 @@
+"""What build, check and plan share: read the spec, compile, compare with the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from .. import __version__, lock
+from ..compile import Compilation, compile
+from ..diagnostics.value import Diagnostic
+from ..emit import findings, plan
+from ..emit.private import Private
+from ..emit.tree import Tree
+from ..files import File
+from ..format import black_or_none, finish, versions
+from .stop import Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A compiled spec and where it belongs."""
+
+    spec: Path
+    data: bytes
+    compilation: Compilation
+    committed: str
+
+    @property
+    def root(self) -> Path:
+        """The folder that nothing may be written outside of."""
+        return self.spec.parent
+
+    @property
+    def tree(self) -> Tree:
+        """The disk below it."""
+        return Tree(self.root)
+
+    @property
+    def private(self) -> Private:
+        """Its ignored folder."""
+        return Private(self.root)
+
+    @property
+    def ok(self) -> bool:
+        """True when there is something to build."""
+        return self.compilation.model is not None
+
+    def is_current(self) -> bool:
+        """False when another build has run since this spec was compiled."""
+        return (self.tree.look(lock.NAME).text or "") == self.committed
+
+    @property
+    def lock(self) -> str:
+        """The lock's text after a build."""
+        return lock.text_of(
+            self.compilation.files, (f"qgen {__version__}", *versions())
+        )
+
+
+def read(spec: str) -> tuple[Path, bytes]:
+    """The spec's absolute path and its bytes.  Raises Stop."""
+    path = Path(spec).absolute()
+    try:
+        return path, path.read_bytes()
+    except IsADirectoryError:
+        raise Stop(f"{spec} is a folder; name the spec in it") from None
+    except FileNotFoundError:
+        raise Stop(f"{spec} does not exist; qgen init writes one") from None
+    except (OSError, ValueError) as error:
+        raise Stop(f"{spec} cannot be read: {_reason(error)}") from None
+
+
+def work(spec: str, target: str | None) -> Work:
+    """Compile a spec and finish its Python files.  Raises Stop, and BadOutput on a bug."""
+    path, data = read(spec)
+    committed = Tree(path.parent).look(lock.NAME).text or ""
+    compilation = compile(data, path.name, target, committed)
+    files = tuple(_finished(compilation.files))
+    return Work(path, data, replace(compilation, files=files), committed)
+
+
+def _finished(files: tuple[File, ...]) -> Iterator[File]:
+    """The files, each rendered Python text as black prints it."""
+    python = {file.path: file.text for file in files if file.needs_proof}
+    changed = finish(python)
+    for file in files:
+        text = changed.get(file.path)
+        yield file if text is None else file.with_text(text)
+
+
+def steps(work: Work) -> tuple[plan.Step, ...]:
+    """What a build would do.  Raises Stop where the disk cannot be read."""
+    listed = lock.parse(work.committed)
+    unfinished = work.private.unfinished()
+    try:
+        return plan.make(
+            work.tree, work.compilation.files, listed, unfinished, black_or_none
+        )
+    except OSError as error:
+        raise Stop(f"{error.filename} cannot be read: {_reason(error)}") from None
+
+
+def stub_findings(work: Work) -> list[Diagnostic]:
+    """The handlers that are still to be written."""
+    found = findings.missing_stubs(work.tree, work.compilation.stubs)
+    return [findings.stub_finding(stub, path) for stub, path in found]
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)

@@ -1,0 +1,99 @@
+"""What the disk differs in, as diagnostics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from ..diagnostics.catalogue import files as codes
+from ..diagnostics.catalogue.code import Code
+from ..diagnostics.value import Diagnostic, Place
+from ..handlers import Stub, missing
+from .plan import State, Step
+from .tree import Tree
+
+_BUILD: Final = "run qgen build"
+_FORCE: Final = "run qgen build --force; a copy is kept under .qgen/backup/"
+
+# Per state: its code, what is wrong with the path, and what to do.
+_TEXTS: Final[dict[State, tuple[Code, str, str]]] = {
+    State.EDITED: (
+        codes.EDITED,
+        "was edited since qgen wrote it",
+        "take the edit back, hand the file over with qgen eject, or "
+        + _FORCE.removeprefix("run "),
+    ),
+    State.FOREIGN: (
+        codes.FOREIGN,
+        "was not written by qgen",
+        f"rename it, or {_FORCE}",
+    ),
+    State.FROZEN: (
+        codes.FROZEN,
+        "is a migration and would change",
+        f"undo what changed the table; if no database has run it, {_FORCE}",
+    ),
+    State.REFUSED: (
+        codes.REFUSED,
+        "is not written",
+        "put a plain file or folder there",
+    ),
+    State.MISSING: (codes.MISSING, "is missing", _BUILD),
+    State.CHANGED: (codes.CHANGED, "is out of date", _BUILD),
+    State.REFORMATTED: (
+        codes.REFORMATTED,
+        "was reformatted, or its line ends were changed",
+        f"{_BUILD}, and exclude its folder from the formatter",
+    ),
+    State.CONFLICTED: (codes.CONFLICTED, "has conflict markers", _BUILD),
+    State.ORPHANED: (codes.ORPHANED, "is no longer made", _BUILD),
+    State.KEPT: (codes.KEPT, "is no longer made and was kept", "remove it by hand"),
+}
+
+
+def finding(step: Step) -> Diagnostic | None:
+    """The diagnostic of a step; None where all is well."""
+    if step.state not in _TEXTS:
+        return None
+    code, what, todo = _TEXTS[step.state]
+    why = f": {step.why}" if step.why else ""
+    message = f"{step.path} {what}{why}."
+    return Diagnostic(Place(step.path), code.code, code.severity, message, todo + ".")
+
+
+def findings(steps: Iterable[Step]) -> Iterator[Diagnostic]:
+    """All of them."""
+    return (found for step in steps if (found := finding(step)) is not None)
+
+
+def lock_finding(path: str) -> Diagnostic:
+    """The lock lists other paths than the spec makes."""
+    message = f"{path} does not list what the spec makes."
+    place, severity = Place(path), codes.LOCK.severity
+    return Diagnostic(place, codes.LOCK.code, severity, message, f"{_BUILD}.")
+
+
+def missing_stubs(tree: Tree, stubs: Iterable[Stub]) -> Iterator[tuple[Stub, str]]:
+    """The jobs whose handlers module exists and lacks the function, and its path."""
+    texts: dict[tuple[str, ...], tuple[str, str] | None] = {}
+    for stub in stubs:
+        if stub.paths not in texts:
+            texts[stub.paths] = _first(tree, stub.paths)
+        found = texts[stub.paths]
+        if found is not None and missing(stub, found[1]):
+            yield stub, found[0]
+
+
+def stub_finding(stub: Stub, path: str) -> Diagnostic:
+    """A handler to be written, with its stub as the help."""
+    message = f"{path} has no function {stub.function} for job {stub.job}."
+    help_ = f"add it:\n\n{stub.text}"
+    return Diagnostic(Place(path), codes.STUB.code, "warning", message, help_)
+
+
+def _first(tree: Tree, paths: tuple[str, ...]) -> tuple[str, str] | None:
+    for path in paths:
+        text = tree.look(path).text
+        if text is not None:
+            return path, text
+    return None
