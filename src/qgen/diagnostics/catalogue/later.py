@@ -1,0 +1,73 @@
+"""QG8xx: parts of the language that this version checks but does not build."""
+
+from qgen.diagnostics.catalogue.code import Code
+
+WHY = (
+    " The keys are part of the language and are checked in full; building them without"
+    " effect would promise what nothing keeps, so they are refused until they are built."
+)
+
+MONEY = Code(
+    "QG801",
+    "money: not built yet",
+    "Agents, caps and paid calls." + WHY,
+    "[spend]\nunit = \"tokens\"\n",
+)
+SCHEDULES = Code(
+    "QG802",
+    "schedules: not built yet",
+    "Jobs that start by the clock." + WHY,
+    "[schedules.nightly]\njob = \"digest\"\nevery = \"1d\"\n\n[jobs.digest]\n",
+)
+FLOW = Code(
+    "QG803",
+    "flow limits: not built yet",
+    "Limits on running jobs and on rates, fair turns, and expiry before the start."
+    + WHY,
+    "[queues.default]\nmax_running = 20\n",
+)
+FOLLOW_UPS = Code(
+    "QG804",
+    "reply and on_failed: not built yet",
+    "Functions that are called after a job has ended." + WHY,
+    "[jobs.draft_reply]\nreply = \"support.handlers:deliver\"\n",
+)
+PROCESS = Code(
+    "QG805",
+    "process hooks: not built yet",
+    "Hooks at start and stop of a worker, its recycling, and the warning before a"
+    " timeout." + WHY,
+    "[workers.main]\non_start = \"support.clients:open\"\n",
+)
+OVERRIDES = Code(
+    "QG806",
+    "environment overrides: not built yet",
+    "Keys that a deployment may override." + WHY,
+    "[workers.main]\nconcurrency = 4\n\n[env]\n"
+    "SUPPORT_CONCURRENCY = \"workers.main.concurrency\"\n",
+)
+ADOPTION = Code(
+    "QG807",
+    "adopting a table: not built yet",
+    "Working on a table that is already there." + WHY,
+    "[record]\nexisting = true\n",
+)
+ALEMBIC = Code(
+    "QG808",
+    "alembic: not built yet",
+    "Migrations as alembic revisions. Numbered SQL files and the package's own"
+    " `migrate` work without alembic." + WHY,
+    "[record]\nmigrations = \"alembic\"\n",
+)
+TARGET = Code(
+    "QG809",
+    "target: not built yet",
+    "The backends rq and celery." + WHY,
+    "[project]\nname = \"support\"\ntarget = \"rq\"\n",
+)
+KNOBS = Code(
+    "QG810",
+    "knobs of a target: not built yet",
+    "The settings of one backend." + WHY,
+    "[targets.arq]\npoll_delay = \"50ms\"\n",
+)

@@ -1,0 +1,38 @@
+"""A finding: a problem by key path, before its place in the file is looked up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from qgen.diagnostics.catalogue.code import Code
+from qgen.diagnostics.value import Diagnostic, Related
+from qgen.spec.source import Source
+from qgen.spec.spans import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A problem at ``path``; ``also`` are the other keys that it is a relation with."""
+
+    code: Code
+    path: Path
+    message: str
+    help: str
+    at: Literal["key", "value"] = "value"
+    also: tuple[tuple[Path, str], ...] = ()
+
+    def paths(self) -> tuple[Path, ...]:
+        """Every key path that the finding rests on."""
+        return (self.path, *(path for path, _ in self.also))
+
+    def placed(self, source: Source) -> Diagnostic:
+        """The diagnostic at its place in the file; a key that is not there is no
+        second place."""
+        related = [
+            Related(source.locate(path, "key"), label)
+            for path, label in self.also
+            if path in source.spans
+        ]
+        place = source.locate(self.path, self.at)
+        return source.problem(self.code, place, self.message, self.help, related)
