@@ -58,10 +58,11 @@ class Stage:
             url = f"sqlite:///{folder / 'record.db'}"
             if system.dialect == "postgresql":
                 url = stack.enter_context(servers.database(self.postgres))
+            show = Show(system, folder, url)
             path = [str(ROOT)]
             if system.module == "bench.generated":
-                path.append(str(self.package(system.dialect or "")))
-            show = Show(system, folder, url)
+                show.package = self.package(system.dialect or "")
+                path.append(str(show.package))
             show.environment = os.environ | {
                 "BENCH_FOLDER": str(folder),
                 "DATABASE_URL": url,
@@ -91,6 +92,7 @@ class Show:
         self.folder = folder
         self.url = url
         self.environment: dict[str, str] = {}
+        self.package = folder  # where the generated package lies, if it is one
         self.ticks = folder / "ticks"
         self._worker: subprocess.Popen[bytes] | None = None
         self._database: Any = None
@@ -131,6 +133,12 @@ class Show:
                 start_new_session=True,
             )
         return psutil.Process(self._worker.pid)
+
+    @property
+    def worker_pid(self) -> int:
+        if self._worker is None:
+            raise Stuck(f"{self.system.name}: the worker does not run")
+        return self._worker.pid
 
     def stop_worker(self) -> None:
         worker, self._worker = self._worker, None

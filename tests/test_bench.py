@@ -1,0 +1,88 @@
+"""The harness runs and counts right. Its figures are for `dev.py bench`, not for here."""
+
+import statistics
+import struct
+
+import pytest
+
+from bench import __main__ as command
+from bench import arq_durable, report, run, ticks
+from bench.systems import SYSTEMS, find
+
+SMALL = run.Size(reps=1, jobs=60, singles=20, waits=3)
+
+
+@pytest.mark.parametrize(
+    "name", [system.name for system in SYSTEMS if system.module != "bench.generated"]
+)
+def test_a_reference_system_runs_every_job_and_is_measured(name, monkeypatch):
+    monkeypatch.setattr(run, "IDLE", 0.2)
+    monkeypatch.setattr(run, "SETTLE", 1.0)
+    system = find(name)
+    figures = run.measure([system], SMALL)
+    mine = figures[name]
+    assert all(
+        statistics.median(values) > 0 for values in vars(mine).values() if any(values)
+    )
+    assert mine.drain and mine.enqueue and mine.enqueue_many and mine.p50[0] < 1000
+    text = run.render([system], SMALL, figures)
+    for word in (system.settings, "synchronous FULL", "synchronous_commit on", "cores"):
+        assert word in text
+
+
+def test_ratios_are_taken_to_the_named_system_of_the_same_run():
+    figures = {s.name: run.Figures() for s in SYSTEMS}
+    for number, system in enumerate(SYSTEMS, 1):
+        for values in vars(figures[system.name]).values():
+            values.append(100.0 * number)
+    lines = run.render(SYSTEMS, SMALL, figures).splitlines()
+    (generated,) = (x for x in lines if x.startswith("| generated postgresql | 500 "))
+    drains = generated.split(" | ")[3:]
+    # Number 5 of the list against hand-written asyncpg, 2, and bare, 1.
+    assert drains == ["500", "2.50", "5.00 |"]
+
+
+def test_a_system_whose_reference_did_not_run_has_no_ratio():
+    system = find("generated sqlite")
+    figures = run.Figures(*([1.0] for _ in range(7)))
+    line = run.render([system], SMALL, {system.name: figures})
+    assert "| generated sqlite | 1 | 1 | 1 |  |  |" in line
+
+
+def test_ticks_are_read_in_order_and_a_torn_one_is_left_out(tmp_path):
+    path = tmp_path / "ticks"
+    assert ticks.count(path) == 0
+    path.write_bytes(struct.pack("2d", 2.0, 1.0) + b"torn")
+    assert ticks.count(path) == 2
+    assert ticks.read(path) == [1.0, 2.0]
+
+
+def test_placeholders_are_numbered_for_asyncpg():
+    assert arq_durable.numbered("a = ? AND b = ?") == "a = $1 AND b = $2"
+
+
+def test_a_section_of_the_document_is_replaced_and_the_others_stay(tmp_path):
+    document = tmp_path / "docs" / "benchmarks.md"
+    report.write("run", "Run", r"first \1", document)
+    report.write("memory", "Memory", "kept", document)
+    report.write("run", "Run", "second", document)
+    text = document.read_text()
+    assert text.startswith("# Benchmarks")
+    assert "first" not in text
+    assert text.index("second") < text.index("kept")
+    assert text.count("## Run") == text.count("## Memory") == 1
+
+
+def test_spread_and_percentile():
+    assert report.spread([3.0, 1.0, 2.0], 1) == "2.0 (1.0-3.0)"
+    assert report.spread([1234.4]) == "1,234"
+    assert report.percentile(range(100), 0.9) == 90
+    assert report.percentile([5.0], 0.9) == 5.0
+
+
+def test_systems_are_chosen_by_words_of_their_names():
+    assert [s.name for s in command.chosen("bare,generated sq")] == [
+        "arq bare",
+        "generated sqlite",
+    ]
+    assert len(command.chosen(None)) == len(SYSTEMS)
