@@ -24,7 +24,7 @@ def main() -> int:
         error.show()
         return 2
     except BrokenPipeError:
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         return 0
     except Exception as error:
         return _failed(error)

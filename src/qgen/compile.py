@@ -13,7 +13,7 @@ from . import lock, overlays
 from .diagnostics.value import Diagnostic
 from .files import File, Kind
 from .front import analyse
-from .handlers import Stub, handlers_file, stubs
+from .handlers import Stub, handlers_files, stubs
 from .model import Model
 from .overlays import Source
 from .render import is_sql, render, render_sql
@@ -39,12 +39,12 @@ def compile(
     ejected = lock.parse(committed).ejected
     files = tuple(
         replace(file, kind="ejected") if file.path in ejected else file
-        for file in _files(model, spec)
+        for file in files_of(model, spec)
     )
     return Compilation(found, model, files, stubs(model))
 
 
-def _files(model: Model, spec: str) -> Iterator[File]:
+def files_of(model: Model, spec: str) -> Iterator[File]:
     """Every file of the project, the ones that are the user's included."""
     package = _below(model.project.output, model.project.package)
     for source in overlays.package(model.record.dialect, model.target.name):
@@ -56,7 +56,7 @@ def _files(model: Model, spec: str) -> Iterator[File]:
     for source in overlays.suite():
         path = f"{model.project.tests}/{source.path}"
         yield _file(source, path, spec, model)
-    yield handlers_file(model)
+    yield from handlers_files(model)
 
 
 def _file(source: Source, path: str, spec: str, model: Model) -> File:

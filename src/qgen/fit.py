@@ -21,39 +21,56 @@ _CLOSING: Final = ")]}"
 
 
 def fit(text: str) -> Code:
-    """Every line of ``text`` that is too long, broken at its last outermost bracket."""
-    lines = text.split("\n")
-    return Code("\n".join(_fit(line) if width(line) > LINE else line for line in lines))
+    """Every line of ``text`` that is too long, broken at an outermost bracket."""
+    return Code("\n".join(_fit(line) for line in text.split("\n")))
 
 
 def _fit(line: str) -> str:
+    if width(line) <= LINE:
+        return line
+    brackets = _outermost(line)
+    if not brackets:
+        return line
     indent = line[: len(line) - len(line.lstrip())]
-    head, entries, tail = _split(line)
+    # The last bracket is opened, unless what stands before it is itself too long.
+    start, end = brackets[-1]
+    if width(line[:start]) > LINE:
+        left, equals, right = line.partition(" = ")
+        if equals and width(left) + 4 <= LINE:
+            return f"{left} = (\n{_fit(f'{indent}    {right}')}\n{indent})"
+        start, end = brackets[0]
+    if "] | None" in line[end - 1 :]:
+        return line  # black puts such a union into parentheses; it is left to it
+    head, tail = line[:start], _fit(f"{indent}{line[end:]}")
+    entries = _entries(line[start:end])
     if not entries:
         return line
-    inner = f"{indent}    "
-    is_call = head[-2:-1].isidentifier() or head[-2:-1] == "]"
-    joined = f"{inner}{', '.join(entries)}"
-    if is_call and head.endswith("(") and width(joined) <= LINE:
-        return f"{head}\n{joined}\n{indent}{tail}"
-    broken = (fit(f"{inner}{entry},") for entry in entries)
-    return "\n".join([head, *broken, f"{indent}{tail}"])
+    joined = f"{indent}    {', '.join(entries)}"
+    if len(entries) == 1 and not line[:end].endswith(","):
+        return f"{head}\n{_fit(joined)}\n{tail}"
+    # A call or a subscript may keep what it holds on one line, a value never does.
+    if width(joined) <= LINE and re.search(r"\w[\[(]$", head):
+        return f"{head}\n{joined}\n{tail}"
+    broken = (_fit(f"{indent}    {entry},") for entry in entries)
+    return "\n".join([head, *broken, tail])
 
 
-def _split(line: str) -> tuple[str, list[str], str]:
-    """The line up to its last outermost opening bracket, what is inside, the rest."""
-    depth, start, last = 0, 0, (0, 0)
+def _outermost(line: str) -> list[tuple[int, int]]:
+    """Where the insides of the outermost brackets begin and end, empty ones left out."""
+    depth, start, found = 0, 0, []
     for token in _TOKEN.finditer(line):
         if token[0] in _OPENING:
             start = token.end() if depth == 0 else start
             depth += 1
-        elif token[0] in _CLOSING:
+        elif token[0] in _CLOSING and depth:  # a tail begins with one of the head's
             depth -= 1
-            last = (start, token.start()) if depth == 0 else last
-    return line[: last[0]], _entries(line[slice(*last)]), line[last[1] :]
+            if depth == 0 and start < token.start():
+                found.append((start, token.start()))
+    return found
 
 
 def _entries(inside: str) -> list[str]:
+    """What stands between the commas."""
     depth, entries, current = 0, [], ""
     for token in _TOKEN.finditer(inside):
         depth += (token[0] in _OPENING) - (token[0] in _CLOSING)

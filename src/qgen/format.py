@@ -62,9 +62,10 @@ def finish(texts: Mapping[str, str]) -> dict[str, str]:
 
 def black(text: str) -> str:
     """What black prints for a Python text; raises on what is none."""
-    from black import FileMode, TargetVersion, format_str
+    from black import format_str
+    from black.mode import Mode, TargetVersion
 
-    return format_str(text, mode=FileMode(target_versions={TargetVersion.PY311}))
+    return format_str(text, mode=Mode(target_versions={TargetVersion.PY311}))
 
 
 def black_or_none(text: str) -> str | None:
@@ -92,7 +93,7 @@ def _unformatted(folder: Path) -> list[str]:
 
 def _ruff(command: str, folder: Path, *options: str) -> str:
     """What ruff prints about the folder."""
-    from ruff import find_ruff_bin
+    from ruff import find_ruff_bin  # type: ignore[import-untyped]
 
     done = subprocess.run(
         [find_ruff_bin(), command, *_RUFF, *options, "."],

@@ -53,12 +53,13 @@ def stubs(model: Model) -> tuple[Stub, ...]:
     )
 
 
-def handlers_file(model: Model) -> File:
-    """The project's handlers module, with a stub of each job it handles."""
+def handlers_files(model: Model) -> Iterator[File]:
+    """The project's handlers module with a stub of each job it handles, if any."""
     first, *others = places(model, model.project.handlers)
     jobs = [job for job in model.jobs if job.handler_module == model.project.handlers]
-    text = plain("handlers.py.j2", package=model.project.package, jobs=_once(jobs))
-    return File(first, text, "once", tuple(others))
+    if jobs:
+        text = plain("handlers.py.j2", package=model.project.package, jobs=_once(jobs))
+        yield File(first, text, "once", tuple(others))
 
 
 def _once(jobs: list[Job]) -> list[Job]:

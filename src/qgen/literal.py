@@ -109,7 +109,11 @@ def _literal(value: object) -> str:
         case None | bool() | int():
             return repr(value)
         case float():
-            return repr(value) if math.isfinite(value) else f'float("{value}")'
+            return (
+                repr(value).replace("e+", "e")
+                if math.isfinite(value)
+                else f'float("{value}")'
+            )
         case str():
             return _string(value)
         case Decimal() | UUID():

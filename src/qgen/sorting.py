@@ -33,8 +33,7 @@ def _compare(a: str, b: str) -> int:
     for x, y in zip_longest(_PARTS.findall(a), _PARTS.findall(b), fillvalue=""):
         if x == y:
             continue
-        if x[:1].isdigit() and y[:1].isdigit() and "0" not in (x[0], y[0]):
-            if len(x) != len(y):
-                return -1 if len(x) < len(y) else 1
-        return -1 if x < y else 1
+        numbers = x[:1].isdigit() and y[:1].isdigit() and "0" not in (x[0], y[0])
+        smaller = (len(x), x) < (len(y), y) if numbers else x < y
+        return -1 if smaller else 1
     return 0

@@ -6,7 +6,7 @@ from typing import Final
 
 from . import literal, sorting
 from .literal import Code
-from .model import Job, Model
+from .model import Job, Model, Queue
 
 API: Final = (
     "Defer",
@@ -38,6 +38,12 @@ def database_default(model: Model) -> str | None:
     if model.record.dialect == "sqlite":
         return f"sqlite:///{model.project.name}.db"
     return None
+
+
+def queue(queue: Queue) -> Code:
+    """The registry's entry of a queue."""
+    name, aliases = literal.literal(queue.name), literal.literal(queue.aliases)
+    return Code(f"Queue(name={name}{f', aliases={aliases}' if queue.aliases else ''})")
 
 
 def requirement(line: str) -> Code:
