@@ -119,7 +119,7 @@ class Field:
     """One field of a payload; required when ``default`` is None.
 
     ``name`` is no Python keyword, nothing pydantic's BaseModel owns, and none of the
-    names in ``qgen.spec.words.PAYLOAD_MODULE_NAMES``: what a rendered payload
+    names in ``qgen.spec.names.PAYLOAD_MODULE_NAMES``: what a rendered payload
     module may use beside its fields (``str``, ``Decimal``, ``UUID``, ``dt``, …).
     """
 

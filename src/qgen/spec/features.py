@@ -51,12 +51,10 @@ def unbuilt(data: dict[str, Any], target: str) -> Iterator[Finding]:
     lines = [*UNBUILT, (f"targets.{target}.*", later.KNOBS)]
     for line, code in lines:
         pattern, _, value = line.partition("=")
-        for each in (pattern, pattern.replace("jobs.*", "defaults")):
+        for each in dict.fromkeys((pattern, pattern.replace("jobs.*", "defaults"))):
             for path, found in matches(data, tuple(each.split(".")), ()):
                 if not value or found == {"true": True}.get(value, value):
                     yield refusal(code, path)
-            if each == pattern.replace("jobs.*", "defaults"):
-                break
 
 
 def matches(node: Any, pattern: Path, path: Path) -> Iterator[tuple[Path, Any]]:

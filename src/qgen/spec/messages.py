@@ -32,7 +32,9 @@ def escape(character: str) -> str:
     """A character as TOML escapes it."""
     known = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
     code = ord(character)
-    return known.get(character) or (f"\\u{code:04X}" if code < 65536 else f"\\U{code:08X}")
+    return known.get(character) or (
+        f"\\u{code:04X}" if code < 65536 else f"\\U{code:08X}"
+    )
 
 
 def kind_of(value: Any) -> str:

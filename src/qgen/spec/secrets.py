@@ -49,7 +49,9 @@ SECRET_NAME: Final = re.compile(
 )
 # Counted in tokens, not secret: max_tokens, token_count.
 COUNTED: Final = re.compile(r"(?:max|min|num|count|input|output|total|used)_?tokens?$")
-REFERS: Final = re.compile(r"^(?:\$\{?\w+\}?|(?:env|vault|op|ssm|sm):.*|[A-Z][A-Z0-9_]*)$")
+REFERS: Final = re.compile(
+    r"^(?:\$\{?\w+\}?|(?:env|vault|op|ssm|sm):.*|[A-Z][A-Z0-9_]*)$"
+)
 DENSE: Final = re.compile(r"[A-Za-z0-9+/_=-]{28,}")
 
 
@@ -65,7 +67,9 @@ def looks_secret(text: str) -> bool:
 
 def is_random(text: str) -> bool:
     """A long word of mixed characters without order: no hash, path, name or sentence."""
-    if not DENSE.fullmatch(text) or re.fullmatch(r"[0-9a-fA-F-]+|[a-z_]+|[A-Z_]+", text):
+    if not DENSE.fullmatch(text) or re.fullmatch(
+        r"[0-9a-fA-F-]+|[a-z_]+|[A-Z_]+", text
+    ):
         return False
     kinds = (r"[a-z]", r"[A-Z]", r"[0-9]")
     if not all(re.search(kind, text) for kind in kinds) or text.count("/") > 1:

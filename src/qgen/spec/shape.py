@@ -65,6 +65,14 @@ class Project(Shape):
     )
 
 
+Column = Literal[
+    "id", "job", "queue", "priority", "state", "reason", "payload", "result", "error",
+    "attempt", "tries", "run_at", "created_at", "started_at", "finished_at", "tenant",
+    "cost", "progress",
+]  # fmt: skip
+State = Literal["queued", "active", "held", "completed", "failed", "cancelled"]
+
+
 class Record(Shape):
     """The database row is the record."""
 
@@ -78,15 +86,11 @@ class Record(Shape):
     existing: bool = key(False, "Adopt a table that is already there.")
     id_type: Literal["uuid", "bigint", "text"] = key("uuid", "Type of its key.")
     columns: dict[
-        Literal[
-            *("id", "job", "queue", "priority", "state", "reason", "payload"),
-            *("result", "error", "attempt", "tries", "run_at", "created_at"),
-            *("started_at", "finished_at", "tenant", "cost", "progress"),
-        ],
+        Column,
         Annotated[str, words.COLUMN],
     ] = key({}, "Our name of a column = their name.")
     states: dict[
-        Literal["queued", "active", "held", "completed", "failed", "cancelled"],
+        State,
         Annotated[str, words.STATE]
         | Annotated[list[Annotated[str, words.STATE]], Field(min_length=1)],
     ] = key({}, "Our state = their word; of a list the first is written, all are read.")
@@ -96,7 +100,9 @@ class Redis(Shape):
     """Redis only runs the work."""
 
     url_env: Variable = key("REDIS_URL", "Variable that holds its address.")
-    tls: bool | None = key(None, "Demand or refuse TLS; by default as the address says.")
+    tls: bool | None = key(
+        None, "Demand or refuse TLS; by default as the address says."
+    )
     verify: bool = key(True, "Check the server's certificate.")
     ca_file_env: Variable | None = key(
         None, "Variable that holds the path of a CA file; the system's CAs by default."
@@ -247,9 +253,7 @@ class Defaults(Shape):
 
 
 Number = (
-    int
-    | Annotated[float, Field(allow_inf_nan=False)]
-    | Annotated[str, words.DECIMAL]
+    int | Annotated[float, Field(allow_inf_nan=False)] | Annotated[str, words.DECIMAL]
 )
 
 

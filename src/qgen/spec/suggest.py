@@ -107,7 +107,9 @@ def tables(node: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, s
             yield from tables(child, (*path, key))
     entries = node.get("additionalProperties")
     if isinstance(entries, dict) and entries:
-        yield from tables(entries, (*path, ENTRY.get(path[-1] if path else "", "<name>")))
+        yield from tables(
+            entries, (*path, ENTRY.get(path[-1] if path else "", "<name>"))
+        )
 
 
 ENTRY: Final = {"jobs": "<job>", "payload": "<field>"}

@@ -169,9 +169,9 @@ def wrong_word(path: Path, error: ValidationError) -> Finding:
 TYPE_WORDS = {
     **{name: name for name in ("str", "int", "float", "bool", "decimal", "uuid")},
     **{name: name for name in ("datetime", "date", "json")},
-    **{"string": "str", "text": "str", "integer": "int", "number": "float"},
-    **{"boolean": "bool", "dict": "json", "object": "json", "timestamp": "datetime"},
-    **{"list": "list[str]", "array": "list[str]", "any": "json"},
+    "string": "str", "text": "str", "integer": "int", "number": "float",
+    "boolean": "bool", "dict": "json", "object": "json", "timestamp": "datetime",
+    "list": "list[str]", "array": "list[str]", "any": "json",
 }
 
 

@@ -7,13 +7,13 @@ UNKNOWN_KEY = Code(
     "unknown key",
     "A key that the language does not have is refused, because a misspelt limit would"
     " otherwise silently not apply.",
-    "[stall]\nhartbeat = \"15s\"\n",
+    '[stall]\nhartbeat = "15s"\n',
 )
 WRONG_TABLE = Code(
     "QG102",
     "key of another table",
     "The key exists, but in another table.",
-    "[queues.default]\ntimeout = \"5m\"\n",
+    '[queues.default]\ntimeout = "5m"\n',
 )
 MISSING_KEY = Code(
     "QG103",
@@ -40,5 +40,5 @@ REDIS_SHAPE = Code(
     "Redis is reached by one address in one variable. An address in parts would put a"
     " password into the spec; Sentinel and Cluster need another dispatch and are not"
     " supported.",
-    "[redis]\nhost = \"localhost\"\n",
+    '[redis]\nhost = "localhost"\n',
 )

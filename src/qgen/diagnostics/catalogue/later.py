@@ -11,13 +11,13 @@ MONEY = Code(
     "QG801",
     "money: not built yet",
     "Agents, caps and paid calls." + WHY,
-    "[spend]\nunit = \"tokens\"\n",
+    '[spend]\nunit = "tokens"\n',
 )
 SCHEDULES = Code(
     "QG802",
     "schedules: not built yet",
     "Jobs that start by the clock." + WHY,
-    "[schedules.nightly]\njob = \"digest\"\nevery = \"1d\"\n\n[jobs.digest]\n",
+    '[schedules.nightly]\njob = "digest"\nevery = "1d"\n\n[jobs.digest]\n',
 )
 FLOW = Code(
     "QG803",
@@ -30,21 +30,21 @@ FOLLOW_UPS = Code(
     "QG804",
     "reply and on_failed: not built yet",
     "Functions that are called after a job has ended." + WHY,
-    "[jobs.draft_reply]\nreply = \"support.handlers:deliver\"\n",
+    '[jobs.draft_reply]\nreply = "support.handlers:deliver"\n',
 )
 PROCESS = Code(
     "QG805",
     "process hooks: not built yet",
     "Hooks at start and stop of a worker, its recycling, and the warning before a"
     " timeout." + WHY,
-    "[workers.main]\non_start = \"support.clients:open\"\n",
+    '[workers.main]\non_start = "support.clients:open"\n',
 )
 OVERRIDES = Code(
     "QG806",
     "environment overrides: not built yet",
     "Keys that a deployment may override." + WHY,
     "[workers.main]\nconcurrency = 4\n\n[env]\n"
-    "SUPPORT_CONCURRENCY = \"workers.main.concurrency\"\n",
+    'SUPPORT_CONCURRENCY = "workers.main.concurrency"\n',
 )
 ADOPTION = Code(
     "QG807",
@@ -57,17 +57,17 @@ ALEMBIC = Code(
     "alembic: not built yet",
     "Migrations as alembic revisions. Numbered SQL files and the package's own"
     " `migrate` work without alembic." + WHY,
-    "[record]\nmigrations = \"alembic\"\n",
+    '[record]\nmigrations = "alembic"\n',
 )
 TARGET = Code(
     "QG809",
     "target: not built yet",
     "The backends rq and celery." + WHY,
-    "[project]\nname = \"support\"\ntarget = \"rq\"\n",
+    '[project]\nname = "support"\ntarget = "rq"\n',
 )
 KNOBS = Code(
     "QG810",
     "knobs of a target: not built yet",
     "The settings of one backend." + WHY,
-    "[targets.arq]\npoll_delay = \"50ms\"\n",
+    '[targets.arq]\npoll_delay = "50ms"\n',
 )

@@ -20,7 +20,7 @@ RESERVED = Code(
     "QG303",
     "name that the generated code uses",
     "The name would hide one that the generated code or its libraries need.",
-    "[jobs.draft_reply.payload]\nmodel_config = \"str\"\n",
+    '[jobs.draft_reply.payload]\nmodel_config = "str"\n',
 )
 MEET = Code(
     "QG304",
@@ -33,31 +33,31 @@ ALIAS_TAKEN = Code(
     "former name in use",
     "A former name or a wire name may belong to one job or queue only, or rows waiting"
     " under it would have two owners.",
-    "[queues.default]\naliases = [\"slow\"]\n\n[queues.slow]\n"
-    "\n[workers.main]\nqueues = [\"default\", \"slow\"]\n",
+    '[queues.default]\naliases = ["slow"]\n\n[queues.slow]\n'
+    '\n[workers.main]\nqueues = ["default", "slow"]\n',
 )
 PACKAGE_TAKEN = Code(
     "QG306",
     "package that hides another",
     "The generated package, the handlers and the libraries they import are found by"
     " name; two of one name hide each other.",
-    "[project]\nname = \"support\"\npackage = \"json\"\n",
+    '[project]\nname = "support"\npackage = "json"\n',
 )
 SQL_WORD = Code(
     "QG307",
     "word of SQL",
     "The name of the table stands unquoted in SQL, which keeps this word for itself.",
-    "[record]\ntable = \"order\"\n",
+    '[record]\ntable = "order"\n',
 )
 PATHS_MEET = Code(
     "QG308",
     "two folders that meet",
     "The package and its tests need folders of their own.",
-    "[project]\nname = \"support\"\ntests = \"src/support_queue/tests\"\n",
+    '[project]\nname = "support"\ntests = "src/support_queue/tests"\n',
 )
 SAME_VARIABLE = Code(
     "QG309",
     "one variable for two things",
     "An environment variable holds one value.",
-    "[redis]\nurl_env = \"DATABASE_URL\"\n",
+    '[redis]\nurl_env = "DATABASE_URL"\n',
 )

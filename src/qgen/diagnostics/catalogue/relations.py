@@ -2,121 +2,120 @@
 
 from qgen.diagnostics.catalogue.code import Code
 
-JOB = "[jobs.draft_reply]\npayload.ticket_id = \"uuid\"\n"
+JOB = '[jobs.draft_reply]\npayload.ticket_id = "uuid"\n'
 
 STALL_TOO_SHORT = Code(
     "QG401",
     "stall.after too near to stall.heartbeat",
     "A process that misses one or two beats is not dead. `stall.after` is at least"
     " three times `stall.heartbeat`.",
-    "[stall]\nheartbeat = \"15s\"\nafter = \"30s\"\n",
+    '[stall]\nheartbeat = "15s"\nafter = "30s"\n',
 )
 SOFT_TIMEOUT = Code(
     "QG402",
     "soft_timeout not below timeout",
     "The warning must come before the stop.",
-    f"{JOB}timeout = \"5m\"\nsoft_timeout = \"6m\"\n",
+    f'{JOB}timeout = "5m"\nsoft_timeout = "6m"\n',
 )
 LONGEST = Code(
     "QG403",
     "longest above timeout",
     "A job that ran longer than its timeout would be stopped every time.",
-    f"{JOB}timeout = \"5m\"\nlongest = \"6m\"\n",
+    f'{JOB}timeout = "5m"\nlongest = "6m"\n',
 )
 GRACE = Code(
     "QG404",
     "grace shorter than a job",
     "At a stop, jobs that need longer than `shutdown.grace` are released and begin anew"
     " elsewhere. That loses nothing, but their work so far.",
-    f"{JOB}longest = \"5m\"\n",
+    f'{JOB}longest = "5m"\n',
     severity="warning",
 )
 JOB_CAP = Code(
     "QG405",
     "cap of a job below its max_cost",
     "No attempt could ever reserve its money, so each would be denied.",
-    "[agents.writer]\nowner = \"ann\"\ncap = { job = \"0.10\" }\n\n"
-    f"{JOB}agent = \"writer\"\nmax_cost = \"0.20\"\n",
+    '[agents.writer]\nowner = "ann"\ncap = { job = "0.10" }\n\n'
+    f'{JOB}agent = "writer"\nmax_cost = "0.20"\n',
 )
 DAY_CAP = Code(
     "QG406",
     "scheduled runs above the day's cap",
     "The runs that a schedule starts in a day may cost more than the agent's cap of a"
     " day; the last ones would wait or be denied.",
-    "[agents.writer]\nowner = \"ann\"\ncap = { day = \"1\" }\n\n"
-    "[schedules.often]\njob = \"draft_reply\"\nevery = \"1m\"\n\n"
-    "[jobs.draft_reply]\nagent = \"writer\"\nmax_cost = \"0.20\"\n",
+    '[agents.writer]\nowner = "ann"\ncap = { day = "1" }\n\n'
+    '[schedules.often]\njob = "draft_reply"\nevery = "1m"\n\n'
+    '[jobs.draft_reply]\nagent = "writer"\nmax_cost = "0.20"\n',
     severity="warning",
 )
 ELAPSED = Code(
     "QG407",
     "max_elapsed shorter than one wait",
     "No second attempt could ever start.",
-    "[retries.default]\nwait = \"1h\"\nmax_wait = \"1h\"\nmax_elapsed = \"10m\"\n",
+    '[retries.default]\nwait = "1h"\nmax_wait = "1h"\nmax_elapsed = "10m"\n',
 )
 NOT_A_BUILTIN = Code(
     "QG408",
     "no such builtin exception",
     "A bare name is a builtin exception; others are written `module:Name`.",
-    "[retries.default]\nnever = [\"ValueErorr\"]\n",
+    '[retries.default]\nnever = ["ValueErorr"]\n',
 )
 ONLY_WITH_NEVER = Code(
     "QG409",
     "only with never",
     "`only` names what is retried, `never` what is not; together they contradict or"
     " repeat each other.",
-    "[retries.default]\nonly = [\"OSError\"]\nnever = [\"ValueError\"]\n",
+    '[retries.default]\nonly = ["OSError"]\nnever = ["ValueError"]\n',
 )
 WAIT_WITH_LADDER = Code(
     "QG410",
     "ladder with wait, factor or max_wait",
     "A ladder lists the waits one by one; the growing wait is the other way.",
-    "[retries.default]\nladder = [\"10s\", \"1m\"]\nwait = \"10s\"\n",
+    '[retries.default]\nladder = ["10s", "1m"]\nwait = "10s"\n',
 )
 CRON_WITH_EVERY = Code(
     "QG411",
     "cron and every",
     "A schedule has exactly one of them.",
-    "[schedules.nightly]\njob = \"draft_reply\"\ncron = \"0 7 * * *\"\n"
-    "every = \"1d\"\n",
+    '[schedules.nightly]\njob = "draft_reply"\ncron = "0 7 * * *"\n' 'every = "1d"\n',
 )
 UNKNOWN_JOB = Code(
     "QG412",
     "unknown job",
     "The schedule names a job that the spec does not have.",
-    "[schedules.nightly]\njob = \"draft\"\nevery = \"1d\"\n",
+    '[schedules.nightly]\njob = "draft"\nevery = "1d"\n',
 )
 SCHEDULE_PAYLOAD = Code(
     "QG413",
     "payload that the job refuses",
     "A schedule must give every field of its job that has no default, and none that the"
     " job does not have.",
-    "[schedules.nightly]\njob = \"draft_reply\"\nevery = \"1d\"\n",
+    '[schedules.nightly]\njob = "draft_reply"\nevery = "1d"\n',
 )
 UNKNOWN_QUEUE = Code(
     "QG414",
     "unknown queue",
     "The queue has no table. Only `default` needs none.",
-    f"{JOB}queue = \"slow\"\n",
+    f'{JOB}queue = "slow"\n',
 )
 UNKNOWN_POLICY = Code(
     "QG415",
     "unknown retry policy",
     "The policy has no table. Only `default` needs none.",
-    f"{JOB}retry = \"patient\"\n",
+    f'{JOB}retry = "patient"\n',
 )
 UNKNOWN_AGENT = Code(
     "QG416",
     "unknown agent",
     "The agent has no table, so it has no owner and no cap.",
-    f"{JOB}agent = \"writer\"\nmax_cost = \"0.20\"\n",
+    f'{JOB}agent = "writer"\nmax_cost = "0.20"\n',
 )
 UNSERVED = Code(
     "QG417",
     "queue that no worker serves",
     "Its jobs would wait for ever.",
-    "[queues.slow]\n\n[workers.main]\nqueues = [\"default\"]\n\n"
-    f"{JOB}queue = \"slow\"\n",
+    '[queues.slow]\n\n[workers.main]\nqueues = ["default"]\n\n'
+    f'{JOB}queue = "slow"\n',
 )
 UNUSED = Code(
     "QG418",
@@ -130,55 +129,54 @@ UNKNOWN_FIELD = Code(
     "QG419",
     "field that the payload does not have",
     "The key names a field of the job's payload.",
-    f"{JOB}unique_by = [\"ticket\"]\n",
+    f'{JOB}unique_by = ["ticket"]\n',
 )
 ENV_PATH = Code(
     "QG420",
     "override of nothing",
     "The path in `[env]` leads to no key of this spec.",
-    "[env]\nSUPPORT_SLOTS = \"workers.other.concurrency\"\n",
+    '[env]\nSUPPORT_SLOTS = "workers.other.concurrency"\n',
 )
 ENV_PROTECTED = Code(
     "QG421",
     "key that may not be overridden",
     "A deployment may change how much runs and when; what protects (tries, timeouts,"
     " stall, caps) is decided in the spec, where it is reviewed.",
-    "[stall]\nafter = \"60s\"\n\n[env]\nSUPPORT_STALL = \"stall.after\"\n",
+    '[stall]\nafter = "60s"\n\n[env]\nSUPPORT_STALL = "stall.after"\n',
 )
 NO_MAX_COST = Code(
     "QG422",
     "paid job without max_cost",
     "What one attempt may cost is reserved before it starts, so it must be known.",
-    "[agents.writer]\nowner = \"ann\"\ncap = { day = \"1\" }\n\n"
-    f"{JOB}agent = \"writer\"\n",
+    '[agents.writer]\nowner = "ann"\ncap = { day = "1" }\n\n'
+    f'{JOB}agent = "writer"\n',
 )
 NO_AGENT = Code(
     "QG423",
     "costs without an agent",
     "A job without an agent is not paid: what it may cost has no cap to count against.",
-    f"{JOB}max_cost = \"0.20\"\n",
+    f'{JOB}max_cost = "0.20"\n',
 )
 NO_CAP = Code(
     "QG424",
     "agent without a cap",
     "A missing cap never means unlimited: every paid job of the agent is denied.",
-    "[agents.writer]\nowner = \"ann\"\n\n"
-    f"{JOB}agent = \"writer\"\nmax_cost = \"0.20\"\n",
+    '[agents.writer]\nowner = "ann"\n\n' f'{JOB}agent = "writer"\nmax_cost = "0.20"\n',
     severity="warning",
 )
 KEY_LIFETIME = Code(
     "QG425",
-    "provider_keys and provider_key_ttl",
+    "provider_keys without provider_key_ttl",
     "A call may be sent again with its key only while the provider still knows the key,"
-    " so its lifetime is needed, and it means nothing without keys.",
-    "[agents.writer]\nowner = \"ann\"\ncap = { day = \"1\" }\nprovider_keys = true\n\n"
-    f"{JOB}agent = \"writer\"\nmax_cost = \"0.20\"\n",
+    " so its lifetime is needed.",
+    '[agents.writer]\nowner = "ann"\ncap = { day = "1" }\nprovider_keys = true\n\n'
+    f'{JOB}agent = "writer"\nmax_cost = "0.20"\n',
 )
 NO_TIMEOUT = Code(
     "QG426",
     "job without a timeout",
     "A handler that hangs is never stopped and keeps its slot until its process ends.",
-    f"{JOB}timeout = \"none\"\n",
+    f'{JOB}timeout = "none"\n',
     severity="warning",
 )
 NOT_VERIFIED = Code(
@@ -192,58 +190,58 @@ MAX_WAIT = Code(
     "QG428",
     "wait above max_wait",
     "The first wait would already be cut.",
-    "[retries.default]\nwait = \"1h\"\n",
+    '[retries.default]\nwait = "1h"\n',
 )
 BY_WITHOUT_LIMIT = Code(
     "QG429",
     "max_running_by without max_running",
     "The field says of what the limit is counted; the limit itself is missing.",
-    f"{JOB}max_running_by = \"ticket_id\"\n",
+    f'{JOB}max_running_by = "ticket_id"\n',
 )
 MAX_MISSED = Code(
     "QG430",
-    "max_missed without missed = \"all\"",
+    'max_missed without missed = "all"',
     "Only `all` catches up more than one run, so only it has a bound.",
-    "[schedules.nightly]\njob = \"digest\"\nevery = \"1d\"\nmax_missed = 5\n\n"
+    '[schedules.nightly]\njob = "digest"\nevery = "1d"\nmax_missed = 5\n\n'
     "[jobs.digest]\n",
 )
 EVERY_TOO_SHORT = Code(
     "QG431",
     "every below one second",
     "A schedule starts at most once a second.",
-    "[schedules.nightly]\njob = \"digest\"\nevery = \"100ms\"\n\n[jobs.digest]\n",
+    '[schedules.nightly]\njob = "digest"\nevery = "100ms"\n\n[jobs.digest]\n',
 )
 CA_WITHOUT_TLS = Code(
     "QG432",
     "certificate settings without TLS",
     "With `tls = false` there is no certificate to check.",
-    "[redis]\ntls = false\nca_file_env = \"REDIS_CA\"\n",
+    '[redis]\ntls = false\nca_file_env = "REDIS_CA"\n',
 )
 ADOPTION_ONLY = Code(
     "QG433",
     "key of an adopted table",
     "`columns`, `states` and `id_type` describe a table that is already there, so they"
-    " go with `existing = true`; `versions` goes with migrations = \"alembic\".",
-    "[record]\nid_type = \"bigint\"\n",
+    ' go with `existing = true`; `versions` goes with migrations = "alembic".',
+    '[record]\nid_type = "bigint"\n',
 )
 STATES_MEET = Code(
     "QG434",
     "two states or columns of one name",
     "A word read back must mean one state, and a column hold one thing.",
-    "[record]\nexisting = true\n\n[record.states]\nactive = \"busy\"\nheld = \"busy\"\n",
+    '[record]\nexisting = true\n\n[record.states]\nactive = "busy"\nheld = "busy"\n',
 )
 UNIQUE_UNFIT = Code(
     "QG435",
     "field that cannot tell jobs apart",
     "`unique_by`, `max_running_by`, `tenant_by` and `cap_each.by` compare single values;"
     " a list, a dict or json has none.",
-    "[jobs.draft_reply]\nunique_by = [\"tags\"]\npayload.tags = \"list[str]\"\n",
+    '[jobs.draft_reply]\nunique_by = ["tags"]\npayload.tags = "list[str]"\n',
 )
 FIXED_TRIES = Code(
     "QG436",
     "limit that can never act",
     "With one attempt in all there is no retry, so the policy's `ladder` or"
     " `max_elapsed` has nothing to do.",
-    "[retries.default]\ntries = 1\nladder = [\"10s\"]\n",
+    '[retries.default]\ntries = 1\nladder = ["10s"]\n',
     severity="warning",
 )

@@ -34,7 +34,7 @@ DUPLICATE = Code(
     "QG005",
     "defined twice",
     "TOML allows each key and each table once. Two of them usually come from a merge.",
-    "[stall]\nsweep = \"5s\"\n\n[stall]\nheartbeat = \"5s\"\n",
+    '[stall]\nsweep = "5s"\n\n[stall]\nheartbeat = "5s"\n',
 )
 CONFLICT = Code(
     "QG006",

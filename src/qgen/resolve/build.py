@@ -1,0 +1,152 @@
+"""From a draft without errors to the model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from qgen import model
+from qgen.resolve.draft import Draft
+from qgen.resolve.facts import facts
+from qgen.resolve.payload import field_of
+from qgen.resolve.units import limit, seconds
+from qgen.spec import shape
+from qgen.spec.names import class_name
+from qgen.targets import TARGETS
+from qgen.targets.backend import Backend
+
+PYDANTIC = "pydantic>=2.9,<3"
+DRIVERS = {"postgresql": ("psycopg[binary]>=3.2,<4",), "sqlite": ()}
+
+
+def build(draft: Draft) -> model.Model:
+    """The model.  The draft has passed every pass."""
+    spec = draft.spec
+    workers = tuple(
+        model.Worker(name, tuple(draft.served(worker)), worker.concurrency)
+        for name, worker in sorted(draft.workers.items())
+    )
+    grace = seconds(spec.shutdown.grace)
+    made = model.Model(
+        project=project(spec.project),
+        record=model.Record(
+            spec.record.dialect,
+            spec.record.url_env,
+            spec.record.table or f"{spec.project.name}_jobs",
+        ),
+        redis=model.Redis(
+            spec.redis.url_env,
+            spec.redis.tls,
+            spec.redis.verify,
+            spec.redis.ca_file_env,
+        ),
+        stall=model.Stall(
+            seconds(spec.stall.heartbeat),
+            seconds(spec.stall.after),
+            seconds(spec.stall.sweep),
+        ),
+        grace=grace,
+        retention=model.Retention(
+            limit(spec.retention.completed),
+            limit(spec.retention.failed),
+            limit(spec.retention.cancelled),
+        ),
+        target=target(TARGETS[draft.target], spec.record.dialect, grace, workers),
+        retries=retries(draft),
+        queues=tuple(
+            model.Queue(name, tuple(queue.aliases))
+            for name, queue in sorted(draft.queues.items())
+        ),
+        workers=workers,
+        jobs=tuple(job(draft, name) for name in sorted(draft.jobs)),
+    )
+    return replace(made, facts=facts(draft, made))
+
+
+def project(given: shape.Project) -> model.Project:
+    """Names and places, with what follows from the name."""
+    package = given.package or f"{given.name}_queue"
+    return model.Project(
+        given.name,
+        package,
+        clean(given.output),
+        clean(given.tests or f"tests/{package}"),
+        given.handlers or f"{given.name}_handlers",
+    )
+
+
+def clean(path: str) -> str:
+    """A path without steps that go nowhere."""
+    parts = [part for part in path.split("/") if part != "."]
+    return "/".join(parts) or "."
+
+
+def target(
+    backend: Backend,
+    dialect: str,
+    grace: float,
+    workers: tuple[model.Worker, ...],
+) -> model.Target:
+    """The backend with what follows from the spec."""
+    needs = (*backend.requirements, *DRIVERS[dialect], PYDANTIC)
+    return model.Target(
+        backend.name, tuple(sorted(needs)), backend.settings(grace, workers)
+    )
+
+
+def retries(draft: Draft) -> tuple[model.Retry, ...]:
+    """The policies that jobs use, and one for each job with tries of its own."""
+    made = {}
+    for name, job in draft.jobs.items():
+        policy = draft.policies[job.retry]
+        own = policy_name(draft, name)
+        made[own] = retry(own, policy, draft.tries(job))
+    return tuple(made[name] for name in sorted(made))
+
+
+def policy_name(draft: Draft, name: str) -> str:
+    """The policy of a job: the one it names, or one made from it."""
+    job = draft.jobs[name]
+    same = draft.tries(job) == draft.policies[job.retry].tries
+    return job.retry if same else f"{job.retry}.{name}"
+
+
+def retry(name: str, given: shape.Retry, tries: int) -> model.Retry:
+    """One policy."""
+    return model.Retry(
+        name=name,
+        tries=tries,
+        wait=seconds(given.wait),
+        factor=float(given.factor),
+        max_wait=seconds(given.max_wait),
+        jitter=float(given.jitter),
+        ladder=tuple(seconds(step) for step in given.ladder or ()),
+        max_elapsed=limit(given.max_elapsed),
+        max_replays=given.max_replays,
+        never=tuple(given.never),
+        only=tuple(given.only),
+    )
+
+
+def job(draft: Draft, name: str) -> model.Job:
+    """One job."""
+    given = draft.jobs[name]
+    timeout = limit(given.timeout)
+    handlers = project(draft.spec.project).handlers
+    fields = sorted(given.payload.items())
+    return model.Job(
+        name=name,
+        class_name=class_name(name),
+        wire=given.wire or name,
+        description=given.description or "",
+        handler=given.handler or f"{handlers}:{name}",
+        queue=given.queue,
+        retry=policy_name(draft, name),
+        timeout=timeout,
+        longest=seconds(given.longest) if given.longest else timeout,
+        priority=given.priority,
+        unique_by=tuple(sorted(given.unique_by or ())),
+        version=given.version,
+        aliases=tuple(sorted(given.aliases)),
+        max_defers=given.max_defers,
+        payload=tuple(field_of(field, kind) for field, kind in fields),
+    )

@@ -1,0 +1,120 @@
+"""Schedules: when they run, of which job, with which payload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from qgen.diagnostics.catalogue import keys, values
+from qgen.diagnostics.catalogue import relations as codes
+from qgen.resolve.cron import wrong_field
+from qgen.resolve.draft import Draft
+from qgen.resolve.payload import constraints, kind_of, refuse
+from qgen.resolve.types import Unfit, fit, parse
+from qgen.resolve.units import seconds
+from qgen.spec.finding import Finding
+from qgen.spec.messages import shown
+from qgen.spec.shape import FieldTable, Schedule
+from qgen.spec.spans import Path
+from qgen.spec.suggest import nearest
+
+
+def check(draft: Draft) -> Iterator[Finding]:
+    """Each schedule."""
+    for name, schedule in draft.spec.schedules.items():
+        yield from times(("schedules", name), schedule)
+        if schedule.job in draft.jobs:
+            yield from payload(draft, ("schedules", name), schedule)
+            continue
+        near = nearest(schedule.job, draft.jobs)
+        yield Finding(
+            codes.UNKNOWN_JOB,
+            ("schedules", name, "job"),
+            f"there is no job {shown(schedule.job)}.",
+            f"did you mean `{near}`?" if near else "name a job of this spec",
+        )
+
+
+def times(at: Path, schedule: Schedule) -> Iterator[Finding]:
+    """Exactly one of cron and every, in its range."""
+    if schedule.cron and schedule.every:
+        yield Finding(
+            codes.CRON_WITH_EVERY,
+            (*at, "every"),
+            "`cron` and `every` stand in one schedule.",
+            "keep one of them",
+            at="key",
+            also=(((*at, "cron"), "`cron`"),),
+        )
+    elif not schedule.cron and not schedule.every:
+        message = f"[{'.'.join(map(str, at))}] has neither `cron` nor `every`."
+        write = 'write cron = "30 7 * * 1-5" or every = "15m"'
+        yield Finding(keys.MISSING_KEY, at, message, write, at="key")
+    if schedule.every and seconds(schedule.every) < 1:
+        yield Finding(
+            codes.EVERY_TOO_SHORT,
+            (*at, "every"),
+            f"`every` is {schedule.every}, less than one second.",
+            'write "1s" or more',
+        )
+    field = wrong_field(schedule.cron) if schedule.cron else None
+    if field:
+        message = f"the {field} of this cron line is not in its range."
+        write = "mend the field: numbers, *, lists 1,2, ranges 1-5, steps */15"
+        yield Finding(values.NOT_CRON, (*at, "cron"), message, write)
+    if "max_missed" in schedule.model_fields_set and schedule.missed != "all":
+        yield Finding(
+            codes.MAX_MISSED,
+            (*at, "max_missed"),
+            '`max_missed` has no effect unless `missed` is "all".',
+            'write missed = "all", or leave it out',
+            at="key",
+            also=(((*at, "missed"), "`missed`"),),
+        )
+
+
+def payload(draft: Draft, at: Path, schedule: Schedule) -> Iterator[Finding]:
+    """Its values against the job's fields."""
+    fields = draft.jobs[schedule.job].payload
+    where: Path = (*at, "payload")
+    also = ((("jobs", schedule.job, "payload"), f"the payload of `{schedule.job}`"),)
+    for name in sorted(fields):
+        field = fields[name]
+        table = isinstance(field, FieldTable)
+        kind = field.type if isinstance(field, FieldTable) else field
+        has_default = table and "default" in field.model_fields_set  # type: ignore[union-attr]
+        if name not in schedule.payload and not has_default and not kind.endswith("?"):
+            message = f"the payload lacks `{name}`, which `{schedule.job}` needs."
+            write = f"add {name} to the payload of the schedule"
+            yield Finding(
+                codes.SCHEDULE_PAYLOAD, where, message, write, at="key", also=also
+            )
+    for name, value in schedule.payload.items():
+        if name not in fields:
+            near = nearest(name, fields)
+            message = f"`{schedule.job}` has no field `{name}`."
+            write = f"did you mean `{near}`?" if near else "leave it out"
+            yield Finding(
+                codes.SCHEDULE_PAYLOAD,
+                (*where, name),
+                message,
+                write,
+                at="key",
+                also=also,
+            )
+            continue
+        field = fields[name]
+        try:
+            if isinstance(field, FieldTable):
+                kind_, limits = kind_of(field), constraints(field)
+                refuse(fit(value, kind_), kind_, limits)
+            else:
+                fit(value, parse(field))
+        except Unfit as unfit:
+            message = f"`{name}` does not fit the field of `{schedule.job}`."
+            yield Finding(
+                codes.SCHEDULE_PAYLOAD,
+                (*where, name),
+                message,
+                f"write {unfit}",
+                also=also,
+            )

@@ -1,0 +1,72 @@
+"""Times that must agree: beats and silence, timeouts, grace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from qgen.diagnostics.catalogue import relations as codes
+from qgen.resolve.draft import Draft
+from qgen.resolve.units import limit, seconds, span
+from qgen.spec.finding import Finding
+from qgen.spec.shape import Job
+
+
+def check(draft: Draft) -> Iterator[Finding]:
+    """Stall, then each job's times."""
+    stall = draft.spec.stall
+    beats = 3 * seconds(stall.heartbeat)
+    if seconds(stall.after) < beats:
+        yield Finding(
+            codes.STALL_TOO_SHORT,
+            ("stall", "after"),
+            f"`stall.after` is {stall.after}, less than three times `stall.heartbeat`"
+            f" ({stall.heartbeat}).",
+            f'write after = "{span(beats)}" or more, or a shorter heartbeat',
+            also=((("stall", "heartbeat"), "the heartbeat"),),
+        )
+    for name, job in draft.jobs.items():
+        yield from of_job(draft, name, job)
+
+
+def of_job(draft: Draft, name: str, job: Job) -> Iterator[Finding]:
+    """One job's timeout against its other times."""
+    timeout = limit(job.timeout)
+    at_timeout = draft.at(name, "timeout")
+    also = ((at_timeout, "the timeout"),)
+    if timeout is None:
+        yield Finding(
+            codes.NO_TIMEOUT,
+            at_timeout,
+            'with `timeout` = "none" a handler that hangs is never stopped.',
+            "write the longest time that a run may take",
+        )
+    elif job.soft_timeout and seconds(job.soft_timeout) >= timeout:
+        yield Finding(
+            codes.SOFT_TIMEOUT,
+            draft.at(name, "soft_timeout"),
+            f"`soft_timeout` is {job.soft_timeout}, not below `timeout` ({job.timeout}).",
+            "write a time below the timeout",
+            also=also,
+        )
+    if not job.longest:
+        return
+    longest = seconds(job.longest)
+    at_longest = draft.at(name, "longest")
+    if timeout is not None and longest > timeout:
+        yield Finding(
+            codes.LONGEST,
+            at_longest,
+            f"`longest` is {job.longest}, above `timeout` ({job.timeout}).",
+            f'write timeout = "{job.longest}" or more',
+            also=also,
+        )
+    elif longest > seconds(draft.spec.shutdown.grace):
+        grace = draft.spec.shutdown.grace
+        yield Finding(
+            codes.GRACE,
+            at_longest,
+            f"`longest` is {job.longest}, above `shutdown.grace` ({grace}): at a stop such"
+            " a job is released and begins anew, not finished.",
+            "raise grace if a stop may take so long; nothing is lost either way",
+            also=((("shutdown", "grace"), "the grace"),),
+        )

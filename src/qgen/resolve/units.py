@@ -1,0 +1,36 @@
+"""Texts with a unit as numbers: durations, money, rates."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Final
+
+MILLISECONDS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
+PART: Final = re.compile(r"([0-9]+)(ms|[dhms])")
+
+
+def seconds(text: str) -> float:
+    """``1h30m`` -> 5400.0; exact to the millisecond."""
+    parts = PART.findall(text)
+    return sum(int(number) * MILLISECONDS[unit] for number, unit in parts) / 1000
+
+
+def limit(text: str) -> float | None:
+    """The same, where ``none`` means no limit."""
+    return None if text == "none" else seconds(text)
+
+
+def money(text: str) -> Decimal:
+    """An amount, exact."""
+    return Decimal(text)
+
+
+def span(value: float) -> str:
+    """The inverse of ``seconds``: 5400.0 -> ``1h30m``."""
+    left = round(value * 1000)
+    text = ""
+    for unit, size in MILLISECONDS.items():
+        number, left = divmod(left, size)
+        text += f"{number}{unit}" if number else ""
+    return text or "0s"

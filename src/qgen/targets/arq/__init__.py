@@ -1,0 +1,59 @@
+"""arq: coroutines in one process, on Redis."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from qgen.model import Setting, Worker
+from qgen.targets.backend import Ability, Backend
+
+# After the grace a worker still writes what ended and says good-bye.
+FINAL_WRITES: Final = 5.0
+MARGIN: Final = 10.0
+
+
+def settings(grace: float, workers: tuple[Worker, ...]) -> tuple[Setting, ...]:
+    """What follows from the spec."""
+    stop = grace + FINAL_WRITES + MARGIN
+    slots = sum(worker.concurrency for worker in workers)
+    return (
+        Setting(
+            "stop_grace_period",
+            f"{stop:.0f}s",
+            "shutdown.grace, the final writes and 10s: a supervisor that kills earlier"
+            " turns every stop into a crash",
+        ),
+        Setting(
+            "slots",
+            str(slots),
+            "the concurrency of one process of each worker; Redis holds a few messages"
+            " more than there are slots, the backlog stays in the database",
+        ),
+        Setting(
+            "max_tries, keep_result",
+            "1, 0",
+            "retries and results are the record's; arq's own are off",
+        ),
+    )
+
+
+ARQ: Final = Backend(
+    name="arq",
+    summary="coroutines in one process; only maintained, no longer developed",
+    # arq 0.28 needs a redis client below 6; the generated broker speaks to it directly.
+    requirements=("arq>=0.28,<0.29", "redis>=5,<6"),
+    abilities=(
+        Ability("async handlers", "native"),
+        Ability("plain handlers", "emulated", "each runs in a thread"),
+        Ability("several queues in one worker", "emulated", "one loop takes from all"),
+        Ability("retries, ladders, never, only", "emulated", "by the record"),
+        Ability("delays", "emulated", "by the record"),
+        Ability("priorities", "emulated", "by the record, and by arq's score"),
+        Ability("unique jobs", "emulated", "by the record"),
+        Ability("timeouts", "emulated", "by the worker's own deadline and watchdog"),
+        Ability("TLS to Redis", "native", "verified, host name included"),
+        Ability("Redis Sentinel", "refused", "name the address of one server"),
+        Ability("Redis Cluster", "refused", "name the address of one server"),
+    ),
+    settings=settings,
+)

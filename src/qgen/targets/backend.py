@@ -1,0 +1,39 @@
+"""What the front knows of a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from qgen.model import Setting, Worker
+
+How = Literal["native", "emulated", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ability:
+    """How a backend keeps one promise of the language.
+
+    native: by itself; emulated: by the record and the engine; refused: ``note`` says
+    what to write instead.
+    """
+
+    feature: str
+    how: How
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A backend: what an installation needs, what it can, what it is set to.
+
+    ``settings`` derives what the spec never says by hand, from the grace (seconds) and
+    the workers.
+    """
+
+    name: str
+    summary: str
+    requirements: tuple[str, ...]
+    abilities: tuple[Ability, ...]
+    settings: Callable[[float, tuple[Worker, ...]], tuple[Setting, ...]]
