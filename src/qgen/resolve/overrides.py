@@ -63,12 +63,14 @@ def overridable(draft: Draft) -> Iterator[str]:
 
 def exists(draft: Draft, key: str) -> bool:
     """True for a key of the language at a table of this spec."""
-    node: object = draft.spec
-    for part in key.split("."):
+    table, _, rest = key.partition(".")
+    implied: dict[str, object] = {"workers": draft.workers, "queues": draft.queues}
+    node = implied.get(table, getattr(draft.spec, table, None))
+    for part in rest.split("."):
         if isinstance(node, dict) and part in node:
             node = node[part]
         elif isinstance(node, Shape) and part in type(node).model_fields:
             node = getattr(node, part)
         else:
-            return key.startswith("workers.main.") and not draft.spec.workers
+            return False
     return True

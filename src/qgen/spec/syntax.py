@@ -64,11 +64,8 @@ def syntax_error(text: Text, error: tomllib.TOMLDecodeError) -> Diagnostic:
     offset = offset_of(text, error)
     if said.startswith("Illegal character") and text.text[offset] in "\r\n":
         said = "Unterminated string"
-    for beginning, wrong, write in SAID:
-        if said.startswith(beginning):
-            break
-    else:
-        wrong, write = "this is not TOML", "see https://toml.io/en/v1.0.0"
+    known = (entry for entry in SAID if said.startswith(entry[0]))
+    _, wrong, write = next(known, ("", "this is not TOML", "see https://toml.io"))
     return text.problem(codes.SYNTAX, (offset, offset), f"{wrong}.", write)
 
 

@@ -7,9 +7,10 @@ one run reports everything, and drops what would only be an echo of them.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
@@ -21,7 +22,7 @@ from qgen.spec.messages import kind_of, kinds, shown
 from qgen.spec.schema import schema
 from qgen.spec.spans import Path
 from qgen.spec.suggest import nearest, places, unknown_key
-from qgen.spec.words import COLUMN, WORDS, Word, compiled
+from qgen.spec.words import COLUMN, SCALARS, WORDS, Word, compiled
 
 LENGTHS = {
     "minItems": "at least {} entry",
@@ -161,17 +162,22 @@ def wrong_word(path: Path, error: ValidationError) -> Finding:
         message = f"{name} is not {word.title}."
     write = word.write
     if word.code is values.NOT_A_TYPE:
-        near = nearest(error.instance.rstrip("?"), [*TYPE_WORDS], 0.6)
-        write = f"did you mean `{TYPE_WORDS[near]}`?" if near else word.write
+        meant = re.sub("[A-Za-z]+", meant_type, error.instance)
+        write = f"did you mean `{meant}`?" if word.regex.search(meant) else word.write
     return Finding(word.code, path, message, write)
 
 
-TYPE_WORDS = {
-    **{name: name for name in ("str", "int", "float", "bool", "decimal", "uuid")},
-    **{name: name for name in ("datetime", "date", "json")},
+def meant_type(word: re.Match[str]) -> str:
+    """The type that somebody meant by a word; the word itself when it is unlike any."""
+    near = nearest(word.group(), TYPE_WORDS, 0.6)
+    return TYPE_WORDS[near] if near else word.group()
+
+
+TYPE_WORDS: Final = {
+    **{name: name for name in (*SCALARS, "list", "dict", "enum")},
     "string": "str", "text": "str", "integer": "int", "number": "float",
-    "boolean": "bool", "dict": "json", "object": "json", "timestamp": "datetime",
-    "list": "list[str]", "array": "list[str]", "any": "json",
+    "boolean": "bool", "object": "json", "any": "json", "timestamp": "datetime",
+    "array": "list", "map": "dict",
 }
 
 

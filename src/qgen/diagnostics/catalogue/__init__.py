@@ -2,6 +2,7 @@
 
 It feeds ``qgen explain``, docs/diagnostics.md and SARIF.  To add a code, write it down
 in the module of its kind, with an example; a test demands that the example fires it.
+(Codes of ``files`` are about a disk, so their examples are the tests of the commands.)
 """
 
 from __future__ import annotations
@@ -9,7 +10,15 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Final
 
-from qgen.diagnostics.catalogue import keys, later, names, relations, text, values
+from qgen.diagnostics.catalogue import (
+    files,
+    keys,
+    later,
+    names,
+    relations,
+    text,
+    values,
+)
 from qgen.diagnostics.catalogue.code import Code
 
 KINDS: Final[tuple[tuple[str, ModuleType], ...]] = (
@@ -19,6 +28,7 @@ KINDS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Names", names),
     ("Relations between keys", relations),
     ("Not built yet", later),
+    ("Generated files", files),
 )
 
 

@@ -33,7 +33,8 @@ class Code:
         """A whole spec that draws this code."""
         if self.raw:
             return self.raw
-        head = "" if "schema_version" in self.example else HEAD
+        if self.example.startswith("schema_version"):
+            return f"{self.example}{PROJECT}{JOBS}".encode()
         project = "" if "[project]" in self.example else PROJECT
         jobs = "" if "[jobs" in self.example else JOBS
-        return f"{head}{project}\n{self.example}{jobs}".encode()
+        return f"{HEAD}{project}\n{self.example}{jobs}".encode()

@@ -77,7 +77,8 @@ CRON_WITH_EVERY = Code(
     "QG411",
     "cron and every",
     "A schedule has exactly one of them.",
-    '[schedules.nightly]\njob = "draft_reply"\ncron = "0 7 * * *"\n' 'every = "1d"\n',
+    '[schedules.nightly]\njob = "digest"\ncron = "0 7 * * *"\nevery = "1d"\n'
+    "\n[jobs.digest]\n",
 )
 UNKNOWN_JOB = Code(
     "QG412",

@@ -80,7 +80,7 @@ NOT_CRON = Code(
     "QG212",
     "not a cron line",
     "A cron line has five fields, or six with seconds first, each in its range.",
-    '[schedules.nightly]\njob = "draft_reply"\ncron = "0 25 * * *"\n',
+    '[schedules.nightly]\njob = "digest"\ncron = "0 25 * * *"\n\n[jobs.digest]\n',
 )
 NOT_A_ZONE = Code(
     "QG213",
@@ -115,7 +115,7 @@ SECRET = Code(
     "A spec is committed and shared. A value that looks like a password or a key is"
     " refused and never repeated; it must be rotated, because it has been written down.",
     "[jobs.draft_reply.payload]\n"
-    'token = { type = "str", default = "sk-proj-abcdefghijklmnopqrstu" }\n',
+    'note = { type = "str", default = "sk-proj-abcdefghijklmnopqrstu" }\n',
 )
 REPEATED = Code(
     "QG218",
