@@ -56,31 +56,48 @@ class Consumer(Worker):
             **settings,
         )
         self._running: set[asyncio.Task[None]] = set()
+        self._taking = asyncio.Lock()
+        self._refill: asyncio.Task[None] | None = None
         self._take: Any = None
 
     async def _poll_iteration(self) -> None:
-        """Takes as many messages as there are free slots and starts them."""
+        """One look at Redis; between two looks the ends of jobs cause their own."""
         try:
-            free = self.max_jobs - len(self._running)
-            if self.allow_pick_jobs and free > 0 and self.process.beat.fit():
-                await self._start(free)
+            await self._fill()
             await self.heart_beat()
         except (RedisError, OSError) as error:
             log.warning("redis: %s", str(error).split("\n")[0])
             await asyncio.sleep(0.5)
 
-    async def _start(self, free: int) -> None:
-        if self._take is None:
-            self._take = self.pool.register_script(TAKE)
-        for _queue, _id, body in await self._take(keys=self._keys, args=[free]):
-            message = message_in(body)
-            if message is None:
-                log.warning("an entry in Redis that is not ours was dropped")
-                self.jobs_failed += 1
-                continue
-            task = asyncio.create_task(self._run(message))
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
+    async def _fill(self) -> None:
+        """Takes as many messages as there are free slots and starts them."""
+        async with self._taking:
+            free = self.max_jobs - len(self._running)
+            if free <= 0 or not self.allow_pick_jobs or not self.process.beat.fit():
+                return
+            if self._take is None:
+                self._take = self.pool.register_script(TAKE)
+            for _queue, _id, body in await self._take(keys=self._keys, args=[free]):
+                message = message_in(body)
+                if message is None:
+                    log.warning("an entry in Redis that is not ours was dropped")
+                    self.jobs_failed += 1
+                    continue
+                task = asyncio.create_task(self._run(message))
+                self._running.add(task)
+                task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        # Jobs end in batches (one commit): the first of a batch looks for all of them.
+        self._running.discard(task)
+        if self._refill is None or self._refill.done():
+            self._refill = asyncio.create_task(self._guarded_fill())
+
+    async def _guarded_fill(self) -> None:
+        try:
+            await self._fill()
+        except (RedisError, OSError):
+            pass  # the next look says it
 
     async def _run(self, message: Message) -> None:
         try:

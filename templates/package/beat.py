@@ -89,7 +89,6 @@ class Beat:
         """One beat."""
         with self._database.transaction() as tx:
             row = tx.one(statements.BOOT_BEAT, boot=self.boot)
-            rows = tx.all(statements.MINE, boot=self.boot)
         if row is None:
             self._on_dead()
             return
@@ -98,6 +97,12 @@ class Beat:
             self._steady_since = now
         self._last_now = now
         self._last_ok = time.monotonic()
+        self._look_at_mine()
+
+    def _look_at_mine(self) -> None:
+        # A transaction of its own: a lock on the jobs' table must not stop the beat.
+        with self._database.transaction() as tx:
+            rows = tx.all(statements.MINE, boot=self.boot)
         stray: set[tuple[str, int]] = set()
         for active in rows:
             key = (active["id"], active["fence"])

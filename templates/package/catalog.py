@@ -84,5 +84,9 @@ def runs(job: str, version: int) -> bool:
 
 
 def known_to(boots: Iterable[dict[str, int]]) -> str:
-    """JSON array of the job names that at least one of these boots runs."""
-    return json.dumps(sorted({name for jobs in boots for name in jobs}))
+    """JSON object: the jobs that at least one of these boots runs, up to which version."""
+    known: dict[str, int] = {}
+    for jobs in boots:
+        for name, version in jobs.items():
+            known[name] = max(version, known.get(name, 0))
+    return json.dumps(known, sort_keys=True)

@@ -29,11 +29,10 @@ from .database import AsyncTransaction, Database, Row, Transaction, callers
 from .definitions import BONUS, Job, Priority
 from .dispatch import Publisher
 from .errors import KeyConflict, NotFound, Refused
-from .record import Message
+from .record import TERMINAL, Message
 from .registry import PROJECT
 from .settings import database_url
 
-TERMINAL: Final = ("completed", "failed", "cancelled")
 _PATIENCE: Final = 10.0
 _MAX_KEY: Final = 400
 _MAX_DELAY: Final = 10 * 366 * 86_400.0

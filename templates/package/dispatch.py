@@ -33,7 +33,10 @@ BREAKER: Final = 1.0  # seconds without a push after one that failed
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """The living workers: window per queue name, and the jobs that somebody runs."""
+    """The living workers: window per queue name, and the jobs that somebody runs.
+
+    ``jobs`` is a JSON object of names and the newest payload version that is run.
+    """
 
     windows: dict[str, int]
     jobs: str
@@ -95,7 +98,7 @@ class Dispatcher:
     def __init__(self, database: Database, broker: Broker) -> None:
         self._database = database
         self._publisher = Publisher(broker)
-        self._fleet = Fleet({}, "[]", 0)
+        self._fleet = Fleet({}, "{}", 0)
         self._queues: tuple[str, ...] = ()
         self._outbox: SimpleQueue[Sequence[Message] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="dispatch", daemon=True)

@@ -271,7 +271,16 @@ class Ledger:
                     for message in messages
                     for id_, claim in self._until_claimed([message]).items()
                 }
+        self._give_back(messages)
         return {}
+
+    def _give_back(self, messages: Sequence[Message]) -> None:
+        """Taken but not to be claimed here: another worker may have them at once."""
+        try:
+            with self._database.transaction() as tx:
+                record.undispatch(tx, messages)
+        except QueueError as error:
+            log.warning("ledger: %s; the sweep will find %d rows", error, len(messages))
 
     def _finish_waiting(self) -> None:
         """Writes endings that arrived meanwhile; puts everything else back in order."""

@@ -19,7 +19,7 @@ def due(queues: tuple[str, ...]) -> int:
             row = tx.one(
                 statements.DUE,
                 queues=json.dumps(queues),
-                jobs=json.dumps(sorted(catalog.BY_NAME)),
+                jobs=catalog.versions(),
             )
     finally:
         database.close()

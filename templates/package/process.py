@@ -226,10 +226,12 @@ class Process:
 
     def close(self) -> None:
         """Releases what still runs, writes what is pending, says goodbye and exits."""
-        with self._closing:
-            if self._closed.is_set():
-                return
-            self._closed.set()
+        with self._closing:  # a second caller waits until the first is done
+            if not self._closed.is_set():
+                self._closed.set()
+                self._close()
+
+    def _close(self) -> None:
         stuck = False
         for attempt in list(self.runner.attempts.values()):
             if not attempt.over:

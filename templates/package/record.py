@@ -21,6 +21,8 @@ from .database import Row, Transaction
 from .definitions import BONUS
 from .retries import cause_of, fault_named
 
+TERMINAL: Final = ("completed", "failed", "cancelled")
+
 # Releases that use no attempt; from then on each uses one.
 FREE_RELEASES: Final = 20
 
@@ -123,6 +125,9 @@ def claim(
             continue
         adopted = row["state"] == "active" and row["worker"] == boot and not mine(id_)
         if row["state"] != "queued" and not adopted:
+            continue
+        if row["cancel_requested"] and not adopted:
+            tx.run(statements.CANCEL_WAITING, id=id_, by=row["cancelled_by"] or "")
             continue
         if not catalog.runs(row["job"], row["payload_version"]):
             refuse.append(_refusal(row, "unsupported", UNSUPPORTED_WAIT))
@@ -269,11 +274,17 @@ def fail_queued(tx: Transaction, row: Row, reason: str, message: str) -> bool:
 
 def cancel(tx: Transaction, id_: str, by: str) -> str:
     """Cancels one row: ``cancelled``, ``cancelling``, ``already_finished``, ``not_found``."""
-    if tx.all(statements.CANCEL_WAITING, id=id_, by=by):
-        return "cancelled"
-    if tx.all(statements.CANCEL_ACTIVE, id=id_, by=by):
-        return "cancelling"
-    return "already_finished" if tx.one(statements.STATE, id=id_) else "not_found"
+    while True:
+        if tx.all(statements.CANCEL_WAITING, id=id_, by=by):
+            return "cancelled"
+        if tx.all(statements.CANCEL_ACTIVE, id=id_, by=by):
+            return "cancelling"
+        row = tx.one(statements.STATE, id=id_)
+        if row is None:
+            return "not_found"
+        if row["state"] in TERMINAL:
+            return "already_finished"
+        # it moved between two of the statements: look again
 
 
 def undispatch(tx: Transaction, messages: Iterable[Message]) -> int:
