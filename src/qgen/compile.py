@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Final
 
-from . import lock, overlays
+from . import lock, outline, overlays, view
 from .diagnostics.value import Diagnostic
 from .files import File, Kind
 from .front import analyse
@@ -17,6 +18,8 @@ from .handlers import Stub, handlers_files, stubs
 from .model import Model
 from .overlays import Source
 from .render import is_sql, render, render_sql
+
+PLAN: Final = "package/QUEUE.md.j2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +47,30 @@ def compile(
     return Compilation(found, model, files, stubs(model))
 
 
-def files_of(model: Model, spec: str) -> Iterator[File]:
+def files_of(model: Model, spec: str) -> tuple[File, ...]:
     """Every file of the project, the ones that are the user's included."""
-    package = _below(model.project.output, model.project.package)
+    files = tuple(_files(model, spec))
+    path = f"{view.package_path(model)}/QUEUE.md"
+    plan = {
+        "model": model,
+        "source": spec,
+        "rows": outline.rows(files, path, model),
+        "cases": outline.cases(files),
+    }
+    return (*files, File(path, render(PLAN, path, spec, **plan)))
+
+
+def _files(model: Model, spec: str) -> Iterator[File]:
+    """All but the plan, which names them."""
+    package = view.package_path(model)
     for source in overlays.package(model.record.dialect, model.target.name):
-        path = f"{package}/{source.path}"
-        yield _file(source, path, spec, model)
+        if source.template != PLAN:
+            yield _file(source, f"{package}/{source.path}", spec, model)
     for job in model.jobs:
         path = f"{package}/jobs/{job.name}.py"
         yield File(path, render("package/jobs/job.py.j2", path, spec, job=job))
     for source in overlays.suite():
-        path = f"{model.project.tests}/{source.path}"
-        yield _file(source, path, spec, model)
+        yield _file(source, f"{model.project.tests}/{source.path}", spec, model)
     yield from handlers_files(model)
 
 
@@ -66,7 +81,3 @@ def _file(source: Source, path: str, spec: str, model: Model) -> File:
     if is_sql(source.template):
         return File(path, render_sql(source.template, path, spec, model), kind)
     return File(path, render(source.template, path, spec, model=model), kind)
-
-
-def _below(folder: str, path: str) -> str:
-    return path if folder == "." else f"{folder}/{path}"

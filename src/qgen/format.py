@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -36,11 +36,12 @@ def versions() -> tuple[str, ...]:
     return tuple(f"{tool} {version(tool)}" for tool in ("black", "ruff"))
 
 
-def finish(texts: Mapping[str, str]) -> dict[str, str]:
+def finish(texts: Mapping[str, str], beside: Iterable[str] = ()) -> dict[str, str]:
     """The Python texts as black prints them, compiled and linted.  Raises BadOutput.
 
-    Starts two processes, however many files there are.  The result has an entry for
-    each text that black changed: usually none.
+    ``beside`` are the paths of the engine's files: where an import comes from decides
+    its place.  Starts two processes, however many files there are.  The result has an
+    entry for each text that black changed: usually none.
     """
     for path, text in texts.items():
         try:
@@ -51,6 +52,7 @@ def finish(texts: Mapping[str, str]) -> dict[str, str]:
         return {}
     with tempfile.TemporaryDirectory(prefix="qgen-") as place:
         folder = Path(place).resolve()
+        _write(folder, dict.fromkeys(beside, ""))
         _write(folder, texts)
         changed = {path: black(texts[path]) for path in _unformatted(folder)}
         _write(folder, changed)

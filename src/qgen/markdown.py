@@ -7,7 +7,7 @@ from typing import Final
 
 from .literal import Code, printable
 
-_MARKUP: Final = re.compile(r"([\\`*_{}\[\]()#+!|~$-])")
+_MARKUP: Final = re.compile(r"([\\`*_{}\[\]()!|~$])")
 _TICKS: Final = re.compile("`+")
 
 

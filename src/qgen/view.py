@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sized
 from typing import Final
 
-from . import literal, sorting
+from . import literal, markdown, sorting
+from .fit import LINE
 from .literal import Code
 from .model import Job, Model, Queue
 
@@ -53,7 +55,76 @@ def requirement(line: str) -> Code:
     return Code(line)
 
 
-def class_names(jobs: list[Job]) -> Code:
-    """The payload classes of these jobs, as an import names them."""
-    names = {literal.name(job.class_name) for job in jobs}
-    return Code(", ".join(sorting.public(names)))
+def import_of_payloads(package: str, jobs: list[Job]) -> Code:
+    """The import of these jobs' payload classes, as isort and black write it."""
+    names = sorting.public({literal.name(job.class_name) for job in jobs})
+    line = f"from {literal.name(package)} import {', '.join(names)}"
+    if len(line) <= LINE:
+        return Code(line)
+    lines = "".join(f"    {name},\n" for name in names)
+    return Code(f"from {package} import (\n{lines})")
+
+
+def plural(of: Sized) -> Code:
+    """``s`` unless there is one."""
+    return Code("" if len(of) == 1 else "s")
+
+
+def listed(texts: Iterable[str]) -> Code:
+    """Texts as code spans, in their order."""
+    return Code(", ".join(markdown.code(text) for text in texts))
+
+
+def duration(seconds: float | None) -> Code:
+    """As a spec writes it: ``1h30m``; no limit in words."""
+    if seconds is None:
+        return Code("no limit")
+    rest, parts = round(seconds * 1000), ""
+    for unit, size in (
+        ("d", 86_400_000),
+        ("h", 3_600_000),
+        ("m", 60_000),
+        ("s", 1000),
+        ("ms", 1),
+    ):
+        count, rest = divmod(rest, size)
+        parts += f"{count}{unit}" if count else ""
+    return Code(parts or "0s")
+
+
+def last_start(model: Model, job: Job) -> float | None:
+    """Seconds from the first start to the last one, at most: attempts and waits."""
+    policy = model.policy(job)
+    if job.timeout is None:
+        return None
+    waits = (
+        (
+            policy.ladder[min(n, len(policy.ladder) - 1)]
+            if policy.ladder
+            else min(policy.max_wait, policy.wait * policy.factor**n)
+        )
+        for n in range(min(policy.tries - 1, 10_000))
+    )
+    total = sum(job.timeout + wait * (1 + policy.jitter) for wait in waits)
+    return total if policy.max_elapsed is None else min(total, policy.max_elapsed)
+
+
+def has_handlers(model: Model) -> bool:
+    """True when some job is handled by the project's own module."""
+    return any(job.handler_module == model.project.handlers for job in model.jobs)
+
+
+def package_path(model: Model) -> str:
+    """The package's folder, relative to the spec's."""
+    output, package = model.project.output, model.project.package
+    return package if output == "." else f"{output}/{package}"
+
+
+def depth(folder: str) -> int:
+    """How many folders a file in ``folder`` is below the spec's, counted from 0."""
+    return 0 if folder == "." else folder.count("/") + 1
+
+
+def pytest(model: Model) -> Code:
+    """The command that runs the generated suite."""
+    return markdown.code(f"pytest {model.project.tests}")

@@ -15,7 +15,7 @@ def run(spec: str, target: str | None, force: bool, **options: Any) -> int:
     output = say.Output(**options)
     job = work.work(spec, target)
     if not job.ok:
-        return output.end(job, job.compilation.diagnostics)
+        return output.end(job.compilation.diagnostics)
     try:
         with job.private.alone(lambda: output.note("waiting for another qgen build")):
             if not job.is_current():
@@ -43,11 +43,11 @@ def _emit(job: work.Work, force: bool, output: say.Output) -> int:
     if stopping:
         for step in stopping:
             output.diff(step)
-        return output.end(job, [*said, *findings.findings(stopping)])
+        return output.end([*said, *findings.findings(stopping)])
     kept = write.apply(job.tree, job.private, steps, job.lock)
     if kept is not None:
         output.note(f"copies of what was overwritten are in {kept}")
     output.steps(steps)
     said += work.stub_findings(job)
     said += findings.findings(s for s in steps if s.state is plan.State.KEPT)
-    return output.end(job, said)
+    return output.end(said)

@@ -14,8 +14,8 @@ def run(spec: str, target: str | None, **options: Any) -> int:
     output = say.Output(**options)
     job = work.work(spec, target)
     if not job.ok:
-        return output.end(job, job.compilation.diagnostics)
+        return output.end(job.compilation.diagnostics)
     found = [*job.compilation.diagnostics, *findings.findings(work.steps(job))]
     if lock.paths_of(job.committed) != lock.paths_of(job.lock):
         found.append(findings.lock_finding(lock.NAME))
-    return output.end(job, [*found, *work.stub_findings(job)])
+    return output.end([*found, *work.stub_findings(job)])

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ..diagnostics import printers
 from ..diagnostics.value import Diagnostic, has_errors, ordered
 from ..emit.plan import State, Step
 
-if TYPE_CHECKING:
-    from .work import Work
-
-FORMATS: Final = ("text", "json", "github", "sarif")
-_SHOWN: Final = {
+# What a build did to a path, and what it would do; a state that is in neither column
+# is left alone.
+_DID: Final = {
     State.MISSING: "new",
     State.CHANGED: "changed",
     State.REFORMATTED: "reformatted",
@@ -23,6 +23,20 @@ _SHOWN: Final = {
     State.EDITED: "overwritten",
     State.FOREIGN: "overwritten",
     State.FROZEN: "overwritten",
+}
+PLANNED: Final = {
+    State.SAME: "unchanged",
+    State.MISSING: "to be written",
+    State.CHANGED: "to be changed",
+    State.REFORMATTED: "to be reformatted",
+    State.CONFLICTED: "to be rebuilt",
+    State.EDITED: "edited, stops",
+    State.FOREIGN: "foreign, stops",
+    State.FROZEN: "frozen, stops",
+    State.REFUSED: "refused, stops",
+    State.ORPHANED: "to be removed",
+    State.KEPT: "kept",
+    State.OWNED: "yours",
 }
 
 
@@ -48,21 +62,20 @@ class Output:
         """What was written: counts first, then the paths."""
         if self.quiet or self.format != "text":
             return
-        touched = [step for step in steps if step.state in _SHOWN]
+        touched = [step for step in steps if step.state in _DID]
         same = sum(step.state is State.SAME for step in steps)
         print(f"{len(touched)} changed, {same} unchanged")
         for step in touched[:40]:
-            print(f"  {_SHOWN[step.state]:15} {step.path}")
+            print(f"  {_DID[step.state]:15} {step.path}")
         if len(touched) > 40:
             print(f"  and {len(touched) - 40} more")
 
-    def end(self, job: Work, found: Iterable[Diagnostic]) -> int:
+    def end(self, found: Iterable[Diagnostic]) -> int:
         """Print the diagnostics; 1 when there is an error, or anything with --strict."""
         sorted_ = ordered(found)
-        for each in sorted_:
-            print(
-                f"{each.place}: {each.severity} {each.code}: {each.message}",
-                file=sys.stderr,
-            )
-            print(f"  {each.help}", file=sys.stderr)
+        if self.format == "text":
+            colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+            sys.stderr.write(printers.text(sorted_, colour))
+        else:
+            sys.stdout.write(printers.PRINTERS[self.format](sorted_))
         return int(has_errors(sorted_) or (self.strict and bool(sorted_)))

@@ -14,6 +14,7 @@ from ..emit.private import Private
 from ..emit.tree import Tree
 from ..files import File
 from ..format import black_or_none, finish, versions
+from ..signature import without_header
 from .stop import Stop
 
 
@@ -82,8 +83,9 @@ def work(spec: str, target: str | None) -> Work:
 
 def _finished(files: tuple[File, ...]) -> Iterator[File]:
     """The files, each rendered Python text as black prints it."""
-    python = {file.path: file.text for file in files if file.needs_proof}
-    changed = finish(python)
+    rendered = {file.path: file.text for file in files if file.needs_proof}
+    python = (file.path for file in files if file.path.endswith(".py"))
+    changed = finish(rendered, python)
     for file in files:
         text = changed.get(file.path)
         yield file if text is None else file.with_text(text)
@@ -99,6 +101,12 @@ def steps(work: Work) -> tuple[plan.Step, ...]:
         )
     except OSError as error:
         raise Stop(f"{error.filename} cannot be read: {_reason(error)}") from None
+
+
+def queue_page(work: Work) -> str:
+    """The text of QUEUE.md, without its header."""
+    pages = (f.text for f in work.compilation.files if f.path.endswith("/QUEUE.md"))
+    return without_header(next(pages))
 
 
 def stub_findings(work: Work) -> list[Diagnostic]:

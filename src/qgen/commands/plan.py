@@ -1,0 +1,34 @@
+"""``qgen plan``: what a build would do, and the plan of the queue.  Writes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from ..emit import findings
+from ..emit.plan import State
+from . import say, work
+
+
+def run(spec: str, target: str | None, diff: bool, **options: Any) -> int:
+    """Counts first, then paths, the bodies with ``diff``, then QUEUE.md.
+
+    Exit code 1 only for what would stop the build.
+    """
+    output = say.Output(**options)
+    job = work.work(spec, target)
+    if not job.ok:
+        return output.end(job.compilation.diagnostics)
+    steps = work.steps(job)
+    if output.format == "text":
+        counts = Counter(say.PLANNED[step.state] for step in steps)
+        print(", ".join(f"{count} {what}" for what, count in sorted(counts.items())))
+        for step in steps:
+            if step.state not in (State.SAME, State.OWNED):
+                print(f"  {say.PLANNED[step.state]:18} {step.path}")
+        if diff:
+            for step in steps:
+                print("\n".join(step.diff()), end="\n" if step.before else "")
+        print(f"\n{work.queue_page(job)}", end="")
+    stopping = [step for step in steps if step.stops]
+    return output.end([*job.compilation.diagnostics, *findings.findings(stopping)])
