@@ -16,8 +16,8 @@ FORMATS: Final = ("text", "json", "github", "sarif")
 def main() -> int:
     """Run a command; 0 clean, 1 findings, 2 usage or disk, 3 a bug in qgen."""
     try:
-        code = group.main(standalone_mode=False)
-    except click.exceptions.Abort:
+        code = group.main(prog_name="qgen", standalone_mode=False)
+    except (click.exceptions.Abort, KeyboardInterrupt):
         print("qgen: interrupted", file=sys.stderr)
         return 130
     except click.ClickException as error:
@@ -97,3 +97,75 @@ def plan(diff: bool, **options: Any) -> int:
     from .commands import plan
 
     return plan.run(diff=diff, **options)
+
+
+@group.command()
+@_spec
+@click.option("--interval", default=0.5, metavar="SECONDS", help="How often to look.")
+def watch(**options: Any) -> int:
+    """Build again whenever the spec changes, until interrupted."""
+    from .commands import watch
+
+    return watch.run(**options)
+
+
+@group.command()
+@click.argument("folder", default=".", type=click.Path())
+@click.option("--name", help="The project's name, if not the folder's.")
+def init(folder: str, name: str | None) -> int:
+    """Write a first queue.toml, .gitattributes and a pre-commit hook."""
+    from .commands import init
+
+    return init.run(folder, name)
+
+
+@group.command()
+@click.argument("file", type=click.Path())
+@click.option(
+    "--spec", default="queue.toml", type=click.Path(), help="Whose file it is."
+)
+def eject(file: str, spec: str) -> int:
+    """Take a generated file over: builds leave it alone from now on."""
+    from .commands import eject
+
+    return eject.run(file, spec)
+
+
+@group.command()
+@click.argument("code")
+def explain(code: str) -> int:
+    """Explain a diagnostic, such as QG401."""
+    from .commands import explain
+
+    return explain.run(code)
+
+
+@group.command()
+@click.argument("kind", default="queue", type=click.Choice(["queue", "diagnostics"]))
+def schema(kind: str) -> int:
+    """Print the JSON Schema of a spec, or of --format json."""
+    from .commands import schema
+
+    return schema.run(kind)
+
+
+@group.command()
+@click.option("--format", type=click.Choice(["text", "json"]), default="text")
+def targets(format: str) -> int:
+    """Print the backends and what each of them can do."""
+    from .commands import targets
+
+    return targets.run(format)
+
+
+@group.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> int:
+    """Print what turns on completion, to be sourced by the shell's start file."""
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    if found is None:
+        return 2
+    print(found(group, {}, "qgen", "_QGEN_COMPLETE").source())
+    return 0

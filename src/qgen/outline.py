@@ -80,8 +80,9 @@ def _docstring(text: str) -> str:
 
 def _cases(text: str) -> Iterator[Case]:
     for node in ast.parse(text).body:
-        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if is_function and node.name.startswith("test_"):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if node.name.startswith("test_"):
             said = (ast.get_docstring(node) or "").split("\n\n")
             words = [" ".join(part.split()) for part in said]
             yield Case(node.name, words[0], " ".join(words[1:]))
