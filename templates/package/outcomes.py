@@ -5,6 +5,7 @@ Pure functions; the same for a handler's own end, for the watchdog and for recov
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from typing import Final
 
@@ -129,7 +130,23 @@ def lost(held: Held) -> Ending:
     fault = fault_named(WORKER_LOST, "the worker process died or went silent")
     if held.used >= held.tries:
         return _failed(held, WORKER_LOST, WORKER_LOST, fault, stranded=True)
-    return _queued(held, WORKER_LOST, "recovered", fault=fault, stranded=True)
+    return _queued(
+        held,
+        WORKER_LOST,
+        "recovered",
+        delay=_apart(held),
+        fault=fault,
+        stranded=True,
+    )
+
+
+def _apart(held: Held) -> float:
+    # At once the first time.  Then spread: the job that kills its worker must not take
+    # the same neighbours along each time.
+    job = catalog.BY_NAME.get(held.job)
+    if job is None or held.used < 2:
+        return 0.0
+    return random.uniform(0, wait(catalog.policy_of(job), held.used))
 
 
 def released(held: Held) -> Ending:

@@ -1,4 +1,8 @@
-"""Packages for the engine's tests, on both dialects."""
+"""Packages for the engine's tests, on both dialects.
+
+`make_package` serves tests that ask and look; `make` and `package` those that break
+things: a Redis of their own, short times, handlers that write down what they do.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,11 @@ from pathlib import Path
 import pytest
 
 import servers
-from engine import packages
+from engine import faults, packages
 from engine.packages import Package
 
 MakePackage = Callable[..., Package]
+Make = Callable[..., faults.Package]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -56,3 +61,38 @@ def make_package(
     yield make
     for package in made:
         package.close()
+
+
+@pytest.fixture
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `faults.Package.api` sets in this process ends with the test."""
+    for name in (faults.DATABASE, faults.REDIS):
+        monkeypatch.setenv(name, "")
+
+
+@pytest.fixture
+def make(
+    dialect: str,
+    database_url: str,
+    own_redis: servers.Redis,
+    tmp_path: Path,
+    clean_environment: None,
+) -> Make:
+    """Builds a package to break, from a spec and handlers, and migrates its database."""
+
+    def made(
+        spec: str = faults.QUICK + faults.JOBS,
+        handlers: str = faults.HANDLERS,
+        name: str | None = None,
+        folder: str = "run",
+    ) -> faults.Package:
+        tree = faults.build(dialect, spec, handlers, name)
+        return tree.at(database_url, own_redis.url, tmp_path / folder).migrate()
+
+    return made
+
+
+@pytest.fixture
+def package(make: Make) -> faults.Package:
+    """The usual package to break."""
+    return make()
