@@ -7,6 +7,7 @@ from dataclasses import replace
 from qgen import model
 from qgen.resolve.draft import Draft
 from qgen.resolve.facts import facts
+from qgen.resolve.paths import clean
 from qgen.resolve.payload import field_of
 from qgen.resolve.units import limit, seconds
 from qgen.spec import shape
@@ -72,12 +73,6 @@ def project(given: shape.Project) -> model.Project:
         clean(given.tests or f"tests/{package}"),
         given.handlers or f"{given.name}_handlers",
     )
-
-
-def clean(path: str) -> str:
-    """A path without steps that go nowhere."""
-    parts = [part for part in path.split("/") if part != "."]
-    return "/".join(parts) or "."
 
 
 def target(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from qgen.diagnostics.catalogue import names as codes
 from qgen.resolve.draft import Draft
+from qgen.resolve.paths import below, clean, meet
 from qgen.spec import names
 from qgen.spec.finding import Finding
 from qgen.spec.spans import Path
@@ -87,9 +88,9 @@ def places(draft: Draft) -> Iterator[Finding]:
             "name a module of your own, outside of it",
             also=((where, "the package"),),
         )
-    folder = f"{project.output}/{package}".removeprefix("./")
-    tests = project.tests or f"tests/{package}"
-    if meets(folder, tests):
+    folder = below(project.output, package)
+    tests = clean(project.tests or f"tests/{package}")
+    if meet(folder, tests):
         yield Finding(
             codes.PATHS_MEET,
             ("project", "tests" if project.tests else "output"),
@@ -117,9 +118,3 @@ def taken(at: Path, module: str) -> Iterator[Finding]:
     elif module in names.DEVICES:
         message = f"`{module}` is a device on Windows, not a folder."
         yield Finding(codes.DEVICE, at, message, "choose another name")
-
-
-def meets(one: str, other: str) -> bool:
-    """True when one folder is, or is inside, the other; disks may ignore case."""
-    first, second = (f"{path.casefold()}/" for path in (one, other))
-    return other == "." or first.startswith(second) or second.startswith(first)

@@ -93,7 +93,8 @@ def findings(error: ValidationError) -> Iterator[Finding]:
         case "pattern":
             yield wrong_word(path, error)
         case "enum":
-            yield wrong_choice(path, error)
+            if isinstance(error.instance, str):  # else its type is the mistake
+                yield wrong_choice(path, error)
         case _:
             yield out_of_range(path, error)
 
@@ -175,9 +176,16 @@ def meant_type(word: re.Match[str]) -> str:
 
 TYPE_WORDS: Final = {
     **{name: name for name in (*SCALARS, "list", "dict", "enum")},
-    "string": "str", "text": "str", "integer": "int", "number": "float",
-    "boolean": "bool", "object": "json", "any": "json", "timestamp": "datetime",
-    "array": "list", "map": "dict",
+    "string": "str",
+    "text": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "object": "json",
+    "any": "json",
+    "timestamp": "datetime",
+    "array": "list",
+    "map": "dict",
 }
 
 

@@ -181,8 +181,8 @@ EXCEPTION = Word(
 )
 FOLDER = Word(
     "a folder inside the spec's own",
-    r"^(?!.*(?:^|/)\.\.(?:/|$))(?:\.|[A-Za-z0-9_.][A-Za-z0-9_.-]*"
-    r"(?:/[A-Za-z0-9_.][A-Za-z0-9_.-]*)*)$",
+    r"^(?=.{1,200}$)(?!.*(?:^|/)\.\.(?:/|$))(?:\.|[A-Za-z0-9_.][A-Za-z0-9_.-]*"
+    r"(?:/[A-Za-z0-9_.][A-Za-z0-9_.-]*)*/?)$",
     'write a relative path with / and without .., such as "src"',
     codes.NOT_A_FOLDER,
 )
