@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from qgen.spec.examples import PAID, SMALLEST, WHOLE
 from qgen.spec.features import UNBUILT
 from qgen.spec.schema import schema
 
@@ -14,19 +15,6 @@ INTRODUCTION: Final = """\
 Every key of the language, printed from the shape that checks it. Keys without a default
 must be given. A key marked *later* is checked, and then refused with a code of its own:
 this version does not build it yet.
-
-The smallest spec:
-
-```toml
-schema_version = 1
-
-[project]
-name = "support"
-
-[jobs.draft_reply.payload]
-ticket_id = "uuid"
-text = "str"
-```
 
 ## Ground rules
 
@@ -49,9 +37,18 @@ text = "str"
 NAMES: Final = {"jobs": "<job>", "payload": "<field>"}
 
 
+EXAMPLES: Final = (
+    ("The smallest spec", SMALLEST),
+    ("A job that costs money adds", PAID),
+    ("Every key", WHOLE),
+)
+
+
 def page() -> str:
     """The whole page."""
     sections = [INTRODUCTION]
+    for title, text in EXAMPLES:
+        sections.append(f"## {title}\n\n```toml\n{text}```\n")
     for header, description, node in tables(schema(), ()):
         if not node.get("properties") or header == "defaults":
             continue

@@ -1,0 +1,72 @@
+"""The specs of docs/spec.md build, or are refused code by code."""
+
+import re
+from pathlib import Path
+
+from qgen.front import analyse
+from qgen.spec.examples import PAID, SMALLEST, WHOLE
+
+PAGE = Path(__file__).parents[2] / "docs" / "spec.md"
+
+
+def refused(text):
+    """(line, code) of every error, and the text of that line."""
+    model, found = analyse(text.encode(), "queue.toml")
+    lines = text.splitlines()
+    errors = [each for each in found if each.is_error]
+    assert (model is None) == bool(errors)
+    return [(lines[e.place.line - 1].split("#")[0].strip(), e.code) for e in errors]
+
+
+def test_the_page_shows_them():
+    blocks = re.findall(r"```toml\n(.*?)```", PAGE.read_text("utf-8"), re.S)
+    assert blocks == [SMALLEST, PAID, WHOLE]
+
+
+def test_the_smallest_builds():
+    assert refused(SMALLEST) == []
+
+
+def test_money_is_refused_key_by_key():
+    assert refused(f"{SMALLEST}\n{PAID}") == [
+        ("[agents.writer]", "QG801"),
+        ('agent = "writer"', "QG801"),
+        ('max_cost = "0.20"', "QG801"),
+    ]
+
+
+def test_the_whole_spec_is_refused_key_by_key_and_for_nothing_else():
+    assert refused(WHOLE) == [
+        ("[spend]", "QG801"),
+        ("[agents.writer]", "QG801"),
+        ("max_running = 20", "QG803"),
+        ('rate = "60/1m"', "QG803"),
+        ("recycle_after_jobs = 500", "QG805"),
+        ('on_start = "support.clients:open"', "QG805"),
+        ('on_stop = "support.clients:close"', "QG805"),
+        ('agent = "writer"', "QG801"),
+        ('max_cost = "0.20"', "QG801"),
+        ('billing = "calls"', "QG801"),
+        ('soft_timeout = "9m"', "QG805"),
+        ("max_running = 1", "QG803"),
+        ('max_running_by = "tenant_id"', "QG803"),
+        ('tenant_by = "tenant_id"', "QG803"),
+        ('start_within = "1h"', "QG803"),
+        ('reply = "support.handlers:deliver"', "QG804"),
+        ('on_failed = "support.handlers:alarm"', "QG804"),
+        ("[schedules.morning_digest]", "QG802"),
+        ('SUPPORT_CONCURRENCY = "workers.main.concurrency"', "QG806"),
+        ('DIGEST_CRON = "schedules.morning_digest.cron"', "QG806"),
+    ]
+
+
+def test_the_whole_spec_without_what_is_not_built_yet_builds():
+    kept, skipping = [], False
+    later = {line for line, _ in refused(WHOLE)}
+    for line in WHOLE.splitlines():
+        bare = line.split("#")[0].strip()
+        if bare.startswith("["):
+            skipping = bare in later or bare == "[env]"
+        if not skipping and bare not in later:
+            kept.append(line)
+    assert refused("\n".join(kept) + "\n") == []
