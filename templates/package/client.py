@@ -124,11 +124,12 @@ def publish(ids: Iterable[str]) -> int:
     Only a fast path: what is not published here, the next dispatch round takes.
     """
     wanted = [str(_uuid(id_)) for id_ in ids]
+    publisher = _publisher()
     with _POOL.database() as database:
         with database.transaction() as tx:
             rows = tx.all(statements.DISPATCH_IDS, ids=json.dumps(wanted))
         messages = record.messages_of(rows)
-        return _publisher().push(database, messages)
+        return publisher.push(database, messages)
 
 
 def wait(id: str, timeout: float = 30) -> Row:
@@ -334,10 +335,11 @@ def _insert(orders: Sequence[_Order], connection: object) -> list[Enqueued]:
     if connection is not None:
         enqueued, _ = _driven(callers(connection), _steps(orders, window=False))
         return list(enqueued)
+    publisher = _publisher()  # first: an address that is not set must not leave a row
     with _POOL.database() as database:
         with database.transaction() as tx:
             enqueued, messages = _driven(tx, _steps(orders, window=True))
-        _publisher().push(database, messages)
+        publisher.push(database, messages)
     return list(enqueued)
 
 

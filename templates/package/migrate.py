@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from . import statements
 from .database import Database, Transaction
@@ -42,7 +42,7 @@ def migrations() -> list[Migration]:
     ]
 
 
-def upgrade() -> dict[str, object]:
+def upgrade() -> dict[str, Any]:
     """Applies what is missing; ``from`` and ``to`` are numbers, ``applied`` names."""
     database = Database(database_url(), _PATIENCE)
     try:
