@@ -22,7 +22,8 @@ from qgen.spec.messages import kind_of, kinds, shown
 from qgen.spec.schema import schema
 from qgen.spec.spans import Path
 from qgen.spec.suggest import nearest, places, unknown_key
-from qgen.spec.words import COLUMN, SCALARS, WORDS, Word, compiled
+from qgen.spec.word import Word, compiled
+from qgen.spec.words import COLUMN, SCALARS, WORDS
 
 LENGTHS = {
     "minItems": "at least {} entry",
