@@ -69,13 +69,13 @@ def _once(jobs: list[Job]) -> list[Job]:
     return [next(group) for _, group in groups]
 
 
-def missing(stub: Stub, source: str) -> bool:
-    """True when the module's text certainly lacks the stub's function."""
+def defined(source: str) -> frozenset[str] | None:
+    """What a module binds at its top level; None if that cannot be told."""
     try:
-        names = set(_names(ast.parse(source)))
+        names = frozenset(_names(ast.parse(source)))
     except (SyntaxError, ValueError, RecursionError):
-        return False
-    return not names & {stub.function, "*"}
+        return None
+    return None if "*" in names else names
 
 
 def _names(node: ast.AST) -> Iterator[str]:

@@ -6,16 +6,17 @@ from typing import Any
 
 from ..emit import findings, plan, write
 from ..emit.private import Unwritable
-from . import say, work
+from . import memory, say, work
 from .stop import Stop
 
 
 def run(spec: str, target: str | None, force: bool, **options: Any) -> int:
     """Build a spec.  Writes nothing unless all of it rendered, formatted and linted."""
     output = say.Output(**options)
-    job = work.work(spec, target)
+    with output.stage("compiling"):
+        job = work.work(spec, target)
     if not job.ok:
-        return output.end(job.compilation.diagnostics)
+        return output.end(job.compilation.diagnostics).code
     try:
         with job.private.alone(lambda: output.note("waiting for another qgen build")):
             if not job.is_current():
@@ -39,15 +40,19 @@ def _emit(job: work.Work, force: bool, output: say.Output) -> int:
         for step in plan.stopping(steps)
         if not force or step.state is plan.State.REFUSED
     ]
-    said = list(job.compilation.diagnostics)
+    found = list(job.compilation.diagnostics)
     if stopping:
         for step in stopping:
             output.diff(step)
-        return output.end([*said, *findings.findings(stopping)])
-    kept = write.apply(job.tree, job.private, steps, job.lock)
+        return output.end([*found, *findings.findings(stopping)]).code
+    with output.stage("writing"):
+        kept = write.apply(job.tree, job.private, steps, job.lock)
     if kept is not None:
         output.note(f"copies of what was overwritten are in {kept}")
-    output.steps(steps)
-    said += work.stub_findings(job)
-    said += findings.findings(s for s in steps if s.state is plan.State.KEPT)
-    return output.end(said)
+    found += work.stub_findings(job)
+    left = [step for step in steps if step.state is plan.State.KEPT]
+    said = output.end([*found, *findings.findings(left)], output.summary(steps))
+    if not left:
+        summary = output.summary([step.done() for step in steps if not step.removes])
+        memory.keep(job, said._replace(out=summary) if summary else said)
+    return said.code

@@ -5,17 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from .. import lock
+from ..diagnostics.value import has_errors
 from ..emit import findings
-from . import say, work
+from . import memory, say, work
 
 
 def run(spec: str, target: str | None, **options: Any) -> int:
     """Compare in both directions: missing, changed, edited, reformatted, orphaned."""
     output = say.Output(**options)
-    job = work.work(spec, target)
+    with output.stage("compiling"):
+        job = work.work(spec, target)
     if not job.ok:
-        return output.end(job.compilation.diagnostics)
+        return output.end(job.compilation.diagnostics).code
     found = [*job.compilation.diagnostics, *findings.findings(work.steps(job))]
     if lock.paths_of(job.committed) != lock.paths_of(job.lock):
         found.append(findings.lock_finding(lock.NAME))
-    return output.end([*found, *work.stub_findings(job)])
+    said = output.end([*found, *work.stub_findings(job)])
+    if not has_errors(found):
+        memory.keep(job, said)
+    return said.code

@@ -16,9 +16,10 @@ def run(spec: str, target: str | None, diff: bool, **options: Any) -> int:
     Exit code 1 only for what would stop the build.
     """
     output = say.Output(**options)
-    job = work.work(spec, target)
+    with output.stage("compiling"):
+        job = work.work(spec, target)
     if not job.ok:
-        return output.end(job.compilation.diagnostics)
+        return output.end(job.compilation.diagnostics).code
     steps = work.steps(job)
     if output.format == "text":
         counts = Counter(say.PLANNED[step.state] for step in steps)
@@ -31,4 +32,5 @@ def run(spec: str, target: str | None, diff: bool, **options: Any) -> int:
                 print("\n".join(step.diff()), end="\n" if step.before else "")
         print(f"\n{work.queue_page(job)}", end="")
     stopping = [step for step in steps if step.stops]
-    return output.end([*job.compilation.diagnostics, *findings.findings(stopping)])
+    found = [*job.compilation.diagnostics, *findings.findings(stopping)]
+    return output.end(found).code

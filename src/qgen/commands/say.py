@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..diagnostics import printers
 from ..diagnostics.value import Diagnostic, has_errors, ordered
@@ -24,6 +26,7 @@ _DID: Final = {
     State.FOREIGN: "overwritten",
     State.FROZEN: "overwritten",
 }
+_LISTED: Final = 40
 PLANNED: Final = {
     State.SAME: "unchanged",
     State.MISSING: "to be written",
@@ -40,6 +43,14 @@ PLANNED: Final = {
 }
 
 
+class Said(NamedTuple):
+    """What a command printed, and its exit code."""
+
+    out: str
+    err: str
+    code: int
+
+
 @dataclass(slots=True)
 class Output:
     """One command's output; ``end`` prints what was found and gives the exit code."""
@@ -53,29 +64,45 @@ class Output:
         if not self.quiet:
             print(f"qgen: {text}", file=sys.stderr)
 
+    @contextmanager
+    def stage(self, text: str) -> Iterator[None]:
+        """A stage that is named on the terminal when it takes more than a second."""
+        shown = self.format == "text" and not self.quiet and sys.stderr.isatty()
+        timer = threading.Timer(1.0, self.note, [f"{text} ..."])
+        timer.daemon = True
+        if shown:
+            timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
     def diff(self, step: Step) -> None:
         """What a person's edit consists of."""
         if self.format == "text":
             print("\n".join(step.diff()), file=sys.stderr)
 
-    def steps(self, steps: Sequence[Step]) -> None:
-        """What was written: counts first, then the paths."""
+    def summary(self, steps: Sequence[Step]) -> str:
+        """What a build that ends well says of its files: counts first, then paths."""
         if self.quiet or self.format != "text":
-            return
+            return ""
         touched = [step for step in steps if step.state in _DID]
         same = sum(step.state is State.SAME for step in steps)
-        print(f"{len(touched)} changed, {same} unchanged")
-        for step in touched[:40]:
-            print(f"  {_DID[step.state]:15} {step.path}")
-        if len(touched) > 40:
-            print(f"  and {len(touched) - 40} more")
+        lines = [f"{len(touched)} changed, {same} unchanged"]
+        lines += [f"  {_DID[step.state]:15} {step.path}" for step in touched[:_LISTED]]
+        if len(touched) > _LISTED:
+            lines.append(f"  and {len(touched) - _LISTED} more")
+        return "".join(f"{line}\n" for line in lines)
 
-    def end(self, found: Iterable[Diagnostic]) -> int:
-        """Print the diagnostics; 1 when there is an error, or anything with --strict."""
+    def end(self, found: Iterable[Diagnostic], summary: str = "") -> Said:
+        """Print what there is to say; 1 when there is an error, or any with --strict."""
         sorted_ = ordered(found)
+        code = int(has_errors(sorted_) or (self.strict and bool(sorted_)))
         if self.format == "text":
             colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ
-            sys.stderr.write(printers.text(sorted_, colour))
+            said = Said(summary, printers.text(sorted_, colour), code)
         else:
-            sys.stdout.write(printers.PRINTERS[self.format](sorted_))
-        return int(has_errors(sorted_) or (self.strict and bool(sorted_)))
+            said = Said(printers.PRINTERS[self.format](sorted_), "", code)
+        sys.stdout.write(said.out)
+        sys.stderr.write(said.err)
+        return said

@@ -8,7 +8,7 @@ from typing import Final
 from ..diagnostics.catalogue import files as codes
 from ..diagnostics.catalogue.code import Code
 from ..diagnostics.value import Diagnostic, Place
-from ..handlers import Stub, missing
+from ..handlers import Stub, defined
 from .plan import State, Step
 from .tree import Tree
 
@@ -75,13 +75,13 @@ def lock_finding(path: str) -> Diagnostic:
 
 def missing_stubs(tree: Tree, stubs: Iterable[Stub]) -> Iterator[tuple[Stub, str]]:
     """The jobs whose handlers module exists and lacks the function, and its path."""
-    texts: dict[tuple[str, ...], tuple[str, str] | None] = {}
+    modules: dict[tuple[str, ...], tuple[str, frozenset[str] | None]] = {}
     for stub in stubs:
-        if stub.paths not in texts:
-            texts[stub.paths] = _first(tree, stub.paths)
-        found = texts[stub.paths]
-        if found is not None and missing(stub, found[1]):
-            yield stub, found[0]
+        if stub.paths not in modules:
+            modules[stub.paths] = _module(tree, stub.paths)
+        path, names = modules[stub.paths]
+        if names is not None and stub.function not in names:
+            yield stub, path
 
 
 def stub_finding(stub: Stub, path: str) -> Diagnostic:
@@ -91,9 +91,10 @@ def stub_finding(stub: Stub, path: str) -> Diagnostic:
     return Diagnostic(Place(path), codes.STUB.code, "warning", message, help_)
 
 
-def _first(tree: Tree, paths: tuple[str, ...]) -> tuple[str, str] | None:
+def _module(tree: Tree, paths: tuple[str, ...]) -> tuple[str, frozenset[str] | None]:
+    """The first of the paths that exists, and the names it defines."""
     for path in paths:
         text = tree.look(path).text
         if text is not None:
-            return path, text
-    return None
+            return path, defined(text)
+    return paths[0], None

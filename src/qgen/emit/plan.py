@@ -38,7 +38,6 @@ class State(StrEnum):
 
 
 STOPS: Final = {State.EDITED, State.FOREIGN, State.FROZEN, State.REFUSED}
-REWRITES: Final = {State.CHANGED, State.REFORMATTED, State.CONFLICTED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +56,14 @@ class Step:
         return self.state in STOPS
 
     @property
-    def writes(self) -> bool:
-        """True when the build writes ``after`` (``force`` writes what stops, too)."""
-        return self.state is State.MISSING or self.state in REWRITES
+    def removes(self) -> bool:
+        """True when the build removes the file."""
+        return self.state is State.ORPHANED
+
+    def done(self) -> Step:
+        """The step that the next build finds here."""
+        left_alone = self.after is None or self.state is State.OWNED
+        return self if left_alone else Step(self.path, State.SAME)
 
     def diff(self) -> Iterator[str]:
         """What would change, as a unified diff without line ends."""
