@@ -236,7 +236,7 @@ def redis_settings() -> RedisSettings:
     database = parts.path.strip("/") or "0"
     if not database.isdigit():
         raise SetupError(
-            f"{PROJECT.redis_env} ends in /{database}: use a number, like /0"
+            f"{PROJECT.redis_env} does not end in a database's number: write /0"
         )
     ca = os.environ.get(PROJECT.redis_ca_env) if PROJECT.redis_ca_env else None
     if PROJECT.redis_ca_env and tls and not ca:

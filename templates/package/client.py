@@ -24,7 +24,7 @@ from pydantic import BaseModel
 
 from . import catalog, record, statements
 from .broker import Broker
-from .codec import check_payload
+from .codec import check_payload, decode
 from .database import AsyncTransaction, Database, Row, Transaction, callers
 from .definitions import BONUS, Job, Priority
 from .dispatch import Publisher
@@ -187,18 +187,14 @@ def read(id: str) -> Row:
 
 
 def presented(row: Row) -> Row:
-    """A row as people and tools read it: JSON decoded, instants as datetimes."""
+    """A row for Python: JSON decoded where it can be, instants as datetimes."""
     shown = dict(row)
     for name in ("payload", "result", "error", "progress", "windows"):
-        if isinstance(shown.get(name), str):
-            shown[name] = json.loads(shown[name])
+        shown[name] = decode(shown[name])
     for name, value in shown.items():
-        if value is not None and (name.endswith(("_at", "slot")) or name in _INSTANTS):
+        if value is not None and name.endswith(("_at", "slot")):
             shown[name] = datetime.fromtimestamp(value / 1000, UTC)
     return shown
-
-
-_INSTANTS: Final = ("oldest", "newest", "last_seen")
 
 
 def _order(
@@ -281,8 +277,7 @@ def _steps(orders: Sequence[_Order], window: bool) -> _Steps:
             if order.key is not None:
                 yield (statements.KEY_FOLD, {"key": order.key, "id": twin["id"]})
             answers[n] = Enqueued(str(twin["id"]), False, twin["state"])
-        marked = [row | {"sort_at": 0} for row in rows if row["dispatch"]]
-        messages += record.messages_of(marked)
+        messages += record.messages_of(row for row in rows if row["dispatch"])
         fresh = again
     if fresh:
         raise Refused(

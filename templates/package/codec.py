@@ -49,9 +49,12 @@ def encode(value: object) -> str:
     return json.dumps(_plain(value, 0), ensure_ascii=False, allow_nan=False)
 
 
-def decode(text: str) -> Any:
-    """The value of a JSON column."""
-    return json.loads(text)
+def decode(text: Any) -> Any:
+    """The value of a JSON column; what is not JSON stays the text that it is."""
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return text
 
 
 def text_form(text: str) -> str:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from . import catalog
+from .codec import decode
 from .database import Row
 
 MASK: Final = "***"
@@ -36,7 +37,7 @@ def _shown(name: str, value: Any, row: Row) -> Any:
     if name == "payload":
         return masked(row["job"], row["payload_version"], value)
     if name in _JSON:
-        return read(value)
+        return decode(value)
     if name in _MONEY:
         return money(value)
     if name.endswith("_at") or name in _INSTANTS:
@@ -52,7 +53,7 @@ def masked(job: str, version: int, payload: str) -> Any:
     """
     known = catalog.runs(job, version)
     sensitive = catalog.BY_NAME[job].sensitive if known else ()
-    value = read(payload)
+    value = decode(payload)
     if known and not sensitive:
         return value
     if not isinstance(value, dict):
@@ -61,14 +62,6 @@ def masked(job: str, version: int, payload: str) -> Any:
         name: MASK if name in sensitive or not known else field
         for name, field in value.items()
     }
-
-
-def read(text: Any) -> Any:
-    """The value of a JSON column; what is not JSON stays the text that it is."""
-    try:
-        return json.loads(text)
-    except (ValueError, TypeError, RecursionError):
-        return text
 
 
 def instant(milliseconds: int) -> str:

@@ -17,6 +17,7 @@ import psycopg
 from psycopg import errors as pg
 from psycopg.abc import Buffer
 from psycopg.adapt import AdaptersMap, Loader
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Format
 from psycopg.rows import dict_row
 
@@ -208,9 +209,24 @@ class AsyncTransaction:
 
 
 def conninfo(url: str) -> str:
-    """The address as libpq takes it: ``postgresql+driver://`` loses its driver."""
-    _scheme, rest = url.split("://", 1)
-    return f"postgresql://{rest}"
+    """The address as libpq takes it: ``postgresql+driver://`` loses its driver.
+
+    SetupError, which repeats nothing of the address, if libpq would misread it.
+    """
+    address = f"postgresql://{url.partition('://')[2]}"
+    try:
+        read = conninfo_to_dict(address)
+        ports = str(read.get("port", "")).replace(",", "")
+        misread = "@" in str(read.get("host", "")) or bool(ports.strip("0123456789"))
+    except psycopg.ProgrammingError:
+        misread = True
+    if misread:
+        raise SetupError(
+            "the address of the database cannot be read: write "
+            "postgresql://user:password@host:5432/name, and in a password %40 for @, "
+            "%2F for /, %25 for %"
+        )
+    return address
 
 
 def _text(sql: str) -> Any:

@@ -72,7 +72,9 @@ class Database:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-        except sqlite3.OperationalError as error:
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, (*DataError, sqlite3.ProgrammingError)):
+                raise
             self.close()
             raise _explained(error, self._path) from error
 
@@ -127,6 +129,7 @@ def callers(connection: object) -> Transaction:
     found: object = connection
     for _ in range(4):
         if isinstance(found, sqlite3.Connection):
+            _begin(found)
             return Transaction(found)
         inner = getattr(found, "driver_connection", None)
         if inner is None:
@@ -139,6 +142,19 @@ def callers(connection: object) -> Transaction:
         f"connection= takes a sqlite3 or SQLAlchemy connection or session, not "
         f"{type(connection).__name__}"
     )
+
+
+def _begin(connection: sqlite3.Connection) -> None:
+    """Begins the transaction that sqlite3 begins by itself before an INSERT.
+
+    It does so only before a statement that starts with that word; ours start with WITH.
+    A connection in autocommit mode is left alone.
+    """
+    level = connection.isolation_level
+    if getattr(connection, "autocommit", -1) != -1 or level is None:
+        return
+    if not connection.in_transaction:
+        connection.execute(f"BEGIN {level}")
 
 
 class AsyncTransaction:
@@ -167,10 +183,12 @@ def path_of(url: str) -> str:
     return path[1:]
 
 
-def _explained(error: sqlite3.OperationalError, path: str) -> Exception:
+def _explained(error: sqlite3.DatabaseError, path: str) -> Exception:
     text = str(error)
     if "no such table" in text or "no such column" in text:
         return SetupError(f"{text} in {path}: run the migrate command first")
+    if "not a database" in text or "malformed" in text:
+        return SetupError(f"the file {path} is no SQLite database: {text}")
     if "unable to open" in text or "readonly" in text:
         return Unavailable(f"the SQLite file {path} cannot be opened: {text}")
     return Unavailable(f"SQLite does not answer ({path}): {text}")
