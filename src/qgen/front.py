@@ -42,7 +42,7 @@ def analyse(data: bytes, file: str, target: str | None = None) -> Answer:
     spec = shape_of(source.data, found)
     chosen = target or (spec.project.target if spec else "arq")
     found += unbuilt(source.data, chosen)
-    draft = Draft(spec, chosen) if spec else None
+    draft = Draft(spec, chosen, whole=not refused) if spec else None
     if draft:
         for check in PASSES:
             found += (each for each in check(draft) if not rests_on(each, refused))

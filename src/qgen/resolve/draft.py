@@ -14,10 +14,14 @@ NONE = "none"
 
 @dataclass(frozen=True)
 class Draft:
-    """A spec whose every value is of its key's kind, for one target."""
+    """A spec whose every value is of its key's kind, for one target.
+
+    ``whole`` is False when parts of it were refused and left out.
+    """
 
     spec: shape.Spec
     target: str
+    whole: bool = True
 
     @cached_property
     def jobs(self) -> dict[str, shape.Job]:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from qgen.diagnostics.catalogue import relations as codes
 from qgen.resolve.draft import Draft
+from qgen.resolve.payload import full
 from qgen.spec.finding import Finding
 from qgen.spec.messages import shown
-from qgen.spec.shape import FieldTable, Job
+from qgen.spec.shape import Job
 from qgen.spec.spans import Path
 from qgen.spec.suggest import nearest
 
@@ -53,10 +54,10 @@ def of_field(name: str, job: Job, path: Path, field: str) -> Iterator[Finding]:
             f"the payload of `{name}` has no field {shown(field)}.",
             write,
             also=((("jobs", name, "payload"), "its payload"),),
+            unless=(("jobs", name, "payload", field),),
         )
         return
-    given = job.payload[field]
-    kind = (given.type if isinstance(given, FieldTable) else given).rstrip("?")
+    kind = full(job.payload[field]).type.rstrip("?")
     if kind.startswith(("list", "dict")) or kind == "json":
         yield Finding(
             codes.UNIQUE_UNFIT,

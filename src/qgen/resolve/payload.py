@@ -43,8 +43,7 @@ def check(draft: Draft) -> Iterator[Finding]:
             at: Path = ("jobs", job, "payload", name)
             if isinstance(field, FieldTable):
                 yield from of_table(at, field)
-            marked = isinstance(field, FieldTable) and field.sensitive
-            if is_secret_name(name) and not marked:
+            if is_secret_name(name) and not full(field).sensitive:
                 yield Finding(
                     codes.LOOKS_SECRET,
                     at,
@@ -209,20 +208,23 @@ def refuse(value: Value, kind: FieldType, limits: Constraints) -> None:
             raise Unfit("a text that matches its `pattern`") from None
 
 
+def full(given: str | FieldTable) -> FieldTable:
+    """A field as a table, however short it was written."""
+    return FieldTable(type=given) if isinstance(given, str) else given
+
+
 def field_of(name: str, given: str | FieldTable) -> Field:
     """The model's field; only after ``check`` found no error."""
-    if isinstance(given, str):
-        kind = parse(given)
-        return Field(name, kind, Default(None) if isinstance(kind, Optional) else None)
-    kind = kind_of(given)
+    field = full(given)
+    kind = kind_of(field)
     default = Default(None) if isinstance(kind, Optional) else None
-    if "default" in given.model_fields_set:
-        default = Default(fit(given.default, kind))
+    if "default" in field.model_fields_set:
+        default = Default(fit(field.default, kind))
     return Field(
         name,
         kind,
         default,
-        constraints(given),
-        given.description or "",
-        given.sensitive,
+        constraints(field),
+        field.description or "",
+        field.sensitive,
     )

@@ -45,7 +45,8 @@ def unknown(code: Code, at: Path, name: str, known: Iterable[str]) -> Finding:
     what, table = TABLES[code]
     near = nearest(name, known)
     write = f"did you mean `{near}`?" if near else f"add [{table}.{name}]"
-    return Finding(code, at, f"there is no {what} {shown(name)}.", write)
+    message = f"there is no {what} {shown(name)}."
+    return Finding(code, at, message, write, unless=((table, name),))
 
 
 def unserved(draft: Draft) -> Iterator[Finding]:
@@ -69,7 +70,9 @@ def unserved(draft: Draft) -> Iterator[Finding]:
 
 
 def unused(draft: Draft) -> Iterator[Finding]:
-    """Tables that no job names."""
+    """Tables that no job names, where all jobs are known."""
+    if not draft.whole:
+        return
     jobs = draft.jobs.values()
     for table, used in (
         ("queues", {job.queue for job in jobs}),

@@ -8,12 +8,12 @@ from qgen.diagnostics.catalogue import keys, values
 from qgen.diagnostics.catalogue import relations as codes
 from qgen.resolve.cron import wrong_field
 from qgen.resolve.draft import Draft
-from qgen.resolve.payload import constraints, kind_of, refuse
-from qgen.resolve.types import Unfit, fit, parse
+from qgen.resolve.payload import constraints, full, kind_of, refuse
+from qgen.resolve.types import Unfit, fit
 from qgen.resolve.units import seconds
 from qgen.spec.finding import Finding
 from qgen.spec.messages import shown
-from qgen.spec.shape import FieldTable, Schedule
+from qgen.spec.shape import Schedule
 from qgen.spec.spans import Path
 from qgen.spec.suggest import nearest
 
@@ -31,6 +31,7 @@ def check(draft: Draft) -> Iterator[Finding]:
             ("schedules", name, "job"),
             f"there is no job {shown(schedule.job)}.",
             f"did you mean `{near}`?" if near else "name a job of this spec",
+            unless=(("jobs", schedule.job),),
         )
 
 
@@ -74,47 +75,32 @@ def times(at: Path, schedule: Schedule) -> Iterator[Finding]:
 
 def payload(draft: Draft, at: Path, schedule: Schedule) -> Iterator[Finding]:
     """Its values against the job's fields."""
-    fields = draft.jobs[schedule.job].payload
+    job = schedule.job
+    fields = {name: full(each) for name, each in draft.jobs[job].payload.items()}
     where: Path = (*at, "payload")
-    also = ((("jobs", schedule.job, "payload"), f"the payload of `{schedule.job}`"),)
-    for name in sorted(fields):
-        field = fields[name]
-        table = isinstance(field, FieldTable)
-        kind = field.type if isinstance(field, FieldTable) else field
-        has_default = table and "default" in field.model_fields_set  # type: ignore[union-attr]
-        if name not in schedule.payload and not has_default and not kind.endswith("?"):
-            message = f"the payload lacks `{name}`, which `{schedule.job}` needs."
+    also = ((("jobs", job, "payload"), f"the payload of `{job}`"),)
+    for name, field in sorted(fields.items()):
+        given = name in schedule.payload or "default" in field.model_fields_set
+        if not given and not field.type.endswith("?"):
+            message = f"the payload lacks `{name}`, which `{job}` needs."
             write = f"add {name} to the payload of the schedule"
             yield Finding(
                 codes.SCHEDULE_PAYLOAD, where, message, write, at="key", also=also
             )
     for name, value in schedule.payload.items():
+        path: Path = (*where, name)
         if name not in fields:
             near = nearest(name, fields)
-            message = f"`{schedule.job}` has no field `{name}`."
+            message = f"`{job}` has no field `{name}`."
             write = f"did you mean `{near}`?" if near else "leave it out"
             yield Finding(
-                codes.SCHEDULE_PAYLOAD,
-                (*where, name),
-                message,
-                write,
-                at="key",
-                also=also,
+                codes.SCHEDULE_PAYLOAD, path, message, write, at="key", also=also
             )
             continue
-        field = fields[name]
+        kind, limits = kind_of(fields[name]), constraints(fields[name])
         try:
-            if isinstance(field, FieldTable):
-                kind_, limits = kind_of(field), constraints(field)
-                refuse(fit(value, kind_), kind_, limits)
-            else:
-                fit(value, parse(field))
+            refuse(fit(value, kind), kind, limits)
         except Unfit as unfit:
-            message = f"`{name}` does not fit the field of `{schedule.job}`."
-            yield Finding(
-                codes.SCHEDULE_PAYLOAD,
-                (*where, name),
-                message,
-                f"write {unfit}",
-                also=also,
-            )
+            message = f"`{name}` does not fit the field of `{job}`."
+            write = f"write {unfit}"
+            yield Finding(codes.SCHEDULE_PAYLOAD, path, message, write, also=also)

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from qgen.diagnostics.catalogue import relations as codes
+from qgen.diagnostics.catalogue.values import OUT_OF_RANGE
 from qgen.resolve.draft import Draft
 from qgen.resolve.units import limit, seconds, span
 from qgen.spec.finding import Finding
 from qgen.spec.shape import Job
 
+# A value beyond these would make recovery spin, or never come.
+RANGES: Final = (
+    ("stall", "heartbeat", "100ms", "1h"),
+    ("stall", "after", "300ms", "1d"),
+    ("stall", "sweep", "100ms", "1h"),
+    ("shutdown", "grace", "100ms", "1d"),
+)
+
 
 def check(draft: Draft) -> Iterator[Finding]:
     """Stall, then each job's times."""
+    for table, key, least, most in RANGES:
+        yield from in_range(draft, table, key, least, most)
     stall = draft.spec.stall
     beats = 3 * seconds(stall.heartbeat)
     if seconds(stall.after) < beats:
@@ -26,6 +38,17 @@ def check(draft: Draft) -> Iterator[Finding]:
         )
     for name, job in draft.jobs.items():
         yield from of_job(draft, name, job)
+
+
+def in_range(
+    draft: Draft, table: str, key: str, least: str, most: str
+) -> Iterator[Finding]:
+    """One time between two others."""
+    text = getattr(getattr(draft.spec, table), key)
+    if not seconds(least) <= seconds(text) <= seconds(most):
+        message = f"`{table}.{key}` is {text}, which is out of its range."
+        write = f"write a duration from {least} to {most}"
+        yield Finding(OUT_OF_RANGE, (table, key), message, write)
 
 
 def of_job(draft: Draft, name: str, job: Job) -> Iterator[Finding]:

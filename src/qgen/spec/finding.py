@@ -21,10 +21,12 @@ class Finding:
     help: str
     at: Literal["key", "value"] = "value"
     also: tuple[tuple[Path, str], ...] = ()
+    unless: tuple[Path, ...] = ()
 
     def paths(self) -> tuple[Path, ...]:
-        """Every key path that the finding rests on."""
-        return (self.path, *(path for path, _ in self.also))
+        """Every key path that the finding rests on.  Where one of them was refused
+        already, the finding would be an echo; ``unless`` names more such paths."""
+        return (self.path, *(path for path, _ in self.also), *self.unless)
 
     def placed(self, source: Source) -> Diagnostic:
         """The diagnostic at its place in the file; a key that is not there is no

@@ -77,15 +77,19 @@ class Redis(Shape):
 class Stall(Shape):
     """How a dead worker process is told from a living one."""
 
-    heartbeat: Duration = key("15s", "How often a process says that it lives.")
-    after: Duration = key("60s", "Silent this long is dead: its jobs are recovered.")
-    sweep: Duration = key("10s", "How often recovery looks.")
+    heartbeat: Duration = key(
+        "15s", "How often a process says that it lives, 100ms to 1h."
+    )
+    after: Duration = key(
+        "60s", "Silent this long is dead, 300ms to 1d; its jobs are recovered."
+    )
+    sweep: Duration = key("10s", "How often recovery looks, 100ms to 1h.")
 
 
 class Shutdown(Shape):
     """What happens at SIGTERM."""
 
-    grace: Duration = key("30s", "Running jobs may finish this long.")
+    grace: Duration = key("30s", "Running jobs may finish this long, 100ms to 1d.")
 
 
 class Retention(Shape):
