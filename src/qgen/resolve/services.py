@@ -58,13 +58,13 @@ def adoption(draft: Draft) -> Iterator[Finding]:
                 at="key",
                 also=((("record", other.partition(" ")[0]), "the other key"),),
             )
-    names: list[tuple[str, str, Path]] = [
-        ("columns", column, ("record", "columns", ours))
-        for ours, column in record.columns.items()
-    ]
-    for ours, words in record.states.items():
-        for word in [words] if isinstance(words, str) else words:
-            names.append(("states", word, ("record", "states", ours)))
+    names: list[tuple[str, str, Path]] = []
+    for table in ("columns", "states"):
+        shape = getattr(record, table)
+        for ours in type(shape).model_fields:
+            theirs = getattr(shape, ours) or []
+            words = [theirs] if isinstance(theirs, str) else theirs
+            names += [(table, word, ("record", table, ours)) for word in words]
     seen: dict[tuple[str, str], Path] = {}
     for table, name, path in names:
         first = seen.setdefault((table, name), path)

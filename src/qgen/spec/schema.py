@@ -59,6 +59,9 @@ def tidy(node: Any, definitions: Schema) -> Any:
         node["title"] = TITLES[node["pattern"]]
     if isinstance(node.get("default"), dict) or node.get("default", 0) in (None, []):
         node.pop("default")
+    for bound in ("minimum", "maximum"):  # 100 or 100.0: versions of pydantic differ
+        if bound in node:
+            node[bound] = int(node[bound])
     for branch in node.pop("anyOf", []):
         join(node, tidy(branch, definitions), definitions)
     return node

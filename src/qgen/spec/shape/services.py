@@ -30,12 +30,43 @@ class Project(Shape):
     )
 
 
-Column = Literal[
-    "id", "job", "queue", "priority", "state", "reason", "payload", "result", "error",
-    "attempt", "tries", "run_at", "created_at", "started_at", "finished_at", "tenant",
-    "cost", "progress",
-]  # fmt: skip
-State = Literal["queued", "active", "held", "completed", "failed", "cancelled"]
+Column = Annotated[str, words.COLUMN] | None
+StateWord = Annotated[str, words.STATE]
+State = StateWord | Annotated[list[StateWord], Field(min_length=1)] | None
+
+
+class Columns(Shape):
+    """Of an adopted table: our name of a column = their name."""
+
+    id: Column = key(None, "Their name of `id`.")
+    job: Column = key(None, "Their name of `job`.")
+    queue: Column = key(None, "Their name of `queue`.")
+    priority: Column = key(None, "Their name of `priority`.")
+    state: Column = key(None, "Their name of `state`.")
+    reason: Column = key(None, "Their name of `reason`.")
+    payload: Column = key(None, "Their name of `payload`.")
+    result: Column = key(None, "Their name of `result`.")
+    error: Column = key(None, "Their name of `error`.")
+    attempt: Column = key(None, "Their name of `attempt`.")
+    tries: Column = key(None, "Their name of `tries`.")
+    run_at: Column = key(None, "Their name of `run_at`.")
+    created_at: Column = key(None, "Their name of `created_at`.")
+    started_at: Column = key(None, "Their name of `started_at`.")
+    finished_at: Column = key(None, "Their name of `finished_at`.")
+    tenant: Column = key(None, "Their name of `tenant`.")
+    cost: Column = key(None, "Their name of `cost`.")
+    progress: Column = key(None, "Their name of `progress`.")
+
+
+class States(Shape):
+    """Of an adopted table: our state = their word; of a list the first is written."""
+
+    queued: State = key(None, "Their word, or words, for `queued`.")
+    active: State = key(None, "Their word, or words, for `active`.")
+    held: State = key(None, "Their word, or words, for `held`.")
+    completed: State = key(None, "Their word, or words, for `completed`.")
+    failed: State = key(None, "Their word, or words, for `failed`.")
+    cancelled: State = key(None, "Their word, or words, for `cancelled`.")
 
 
 class Record(Shape):
@@ -50,15 +81,8 @@ class Record(Shape):
     versions: Folder | None = key(None, "Folder of alembic's revision files.")
     existing: bool = key(False, "Adopt a table that is already there.")
     id_type: Literal["uuid", "bigint", "text"] = key("uuid", "Type of its key.")
-    columns: dict[
-        Column,
-        Annotated[str, words.COLUMN],
-    ] = key({}, "Our name of a column = their name.")
-    states: dict[
-        State,
-        Annotated[str, words.STATE]
-        | Annotated[list[Annotated[str, words.STATE]], Field(min_length=1)],
-    ] = key({}, "Our state = their word; of a list the first is written, all are read.")
+    columns: Columns = key(Columns(), "Our name of a column = their name.")
+    states: States = key(States(), "Our state = their word.")
 
 
 class Redis(Shape):
