@@ -2,22 +2,33 @@
 
 The compiler renders ``registry.py`` and ``jobs/*.py`` as values of these types; the
 engine reads nothing else.  Durations are seconds, instants are integer milliseconds
-since the epoch (the database's clock), ``None`` means "no limit" where it is allowed.
+since the epoch (the database's clock), amounts of money are integers of a millionth of
+the unit, ``None`` means "no limit" where it is allowed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from pydantic import BaseModel
 
 Priority = Literal["high", "normal", "low"]
+Period = Literal["hour", "day", "week", "month"]
 
 # How much earlier than its due time a row may be picked.  A low row is due at its
 # ``run_at``; a high one competes as if it had been due 20 minutes before.  All bonuses
 # are >= 0, so ``sort_at <= run_at`` always and a scan may stop at ``sort_at <= now``.
 BONUS: Final[dict[str, float]] = {"high": 1200.0, "normal": 600.0, "low": 0.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """How money is counted: the unit's name, and the zone in which windows begin."""
+
+    unit: str = "USD"
+    timezone: str = "UTC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +53,7 @@ class Project:
     keep_completed: float | None
     keep_failed: float | None
     keep_cancelled: float | None
+    spend: Spend = Spend()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +88,44 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
+class Agent:
+    """Somebody who spends money, and the caps on it.
+
+    ``caps`` are the most that may be spent in a window, ``job_cap`` by one job with all
+    its attempts and replays, ``each_caps`` in a window for every value of the payload
+    field ``each_by``; the lowest that applies wins.  Zero lets nothing be spent.  With
+    neither ``caps`` nor ``job_cap`` every paid job of the agent is denied.
+
+    ``provider_keys``: its provider bills one call per key, for ``provider_key_ttl``
+    seconds.  ``not_billed`` names exceptions (as in ``Retry``) that prove that a call
+    cost nothing.
+    """
+
+    name: str
+    owner: str
+    caps: Mapping[Period, int] = field(default_factory=dict)
+    job_cap: int | None = None
+    each_by: str | None = None
+    each_caps: Mapping[Period, int] = field(default_factory=dict)
+    when_capped: Literal["wait", "deny"] = "wait"
+    on_unknown: Literal["hold", "retry"] = "hold"
+    provider_keys: bool = False
+    provider_key_ttl: float | None = None
+    not_billed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A job: its payload class and how it runs.
 
     ``handler`` is ``module:function``, imported by workers only.  ``timeout`` is seconds
-    an attempt may take, ``None`` = no limit.  ``retry`` names a policy.  ``version`` is the payload's; a worker
-    runs rows of any version up to its own.  ``sensitive`` names payload fields that
-    are shown nowhere.
+    an attempt may take, ``None`` = no limit.  ``retry`` names a policy.  ``version`` is
+    the payload's; a worker runs rows of any version up to its own.  ``sensitive`` names
+    payload fields that are shown nowhere.
+
+    ``agent`` makes the job paid: ``max_cost`` is the most that one attempt may cost, and
+    ``billing`` says whether it pays by single calls or as a whole.  ``reply`` and
+    ``on_failed`` are ``module:function``, run as jobs of their own after the end.
     """
 
     name: str
@@ -97,6 +140,11 @@ class Job:
     aliases: tuple[str, ...] = ()
     max_defers: int = 100
     sensitive: tuple[str, ...] = ()
+    agent: str | None = None
+    max_cost: int = 0
+    billing: Literal["calls", "attempt"] = "calls"
+    reply: str | None = None
+    on_failed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
