@@ -41,7 +41,7 @@ def package(dialect: str, target: str) -> tuple[Source, ...]:
     """What makes a package, sorted by path."""
     found: dict[str, Source] = {}
     for overlay in ("package", dialect, target):
-        for source in _sources(overlay):
+        for source in sources(overlay):
             if source.path in found:
                 both = f"{found[source.path].template} and {source.template}"
                 raise Clash(f"{both} are the same file")
@@ -51,7 +51,7 @@ def package(dialect: str, target: str) -> tuple[Source, ...]:
 
 def suite() -> tuple[Source, ...]:
     """What makes the generated tests, sorted by path."""
-    return _sources("tests")
+    return sources("tests")
 
 
 @cache
@@ -70,7 +70,8 @@ def engine(template: str) -> str:
 
 
 @cache
-def _sources(overlay: str) -> tuple[Source, ...]:
+def sources(overlay: str) -> tuple[Source, ...]:
+    """The templates of one overlay, sorted."""
     root = folder("templates")
     found = (
         Source(

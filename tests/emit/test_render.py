@@ -20,6 +20,7 @@ from qgen.fit import fit
 from qgen.model import Table
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
+RUFF = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--quiet"]
 SLOW = settings(
     deadline=None,
     max_examples=30,
@@ -226,8 +227,7 @@ def test_imports_and_all_are_in_ruffs_order(names):
     public = ",\n    ".join(f'"{name}"' for name in sorting.public(set(names)))
     source = "\n".join([*modules, "", f"__all__ = [\n    {public},\n]\n"])
     done = subprocess.run(
-        [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--quiet"]
-        + ["--select=I,RUF022", "--stdin-filename=__init__.py", "-"],
+        [*RUFF, "--select=I,RUF022", "--stdin-filename=__init__.py", "-"],
         input=source,
         capture_output=True,
         text=True,

@@ -1,7 +1,11 @@
 """The specs of docs/spec.md build, or are refused code by code."""
 
+import json
 import re
+import tomllib
 from pathlib import Path
+
+from jsonschema import Draft202012Validator
 
 from qgen.front import analyse
 from qgen.spec.examples import PAID, SMALLEST, WHOLE
@@ -70,3 +74,11 @@ def test_the_whole_spec_without_what_is_not_built_yet_builds():
         if not skipping and bare not in later:
             kept.append(line)
     assert refused("\n".join(kept) + "\n") == []
+
+
+def test_any_tool_validates_them_with_the_printed_schema():
+    schema = json.loads((PAGE.parents[1] / "schema/v1/queue.schema.json").read_text())
+    tool = Draft202012Validator(schema)
+    for text in (SMALLEST, f"{SMALLEST}\n{PAID}", WHOLE):
+        tool.validate(tomllib.loads(text))
+    assert not tool.is_valid(tomllib.loads(f"{SMALLEST}\n[stall]\nafter = 60\n"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
 from typing import Final
 
 from ..diagnostics.catalogue import files as codes
@@ -43,7 +44,9 @@ _TEXTS: Final[dict[State, tuple[Code, str, str]]] = {
     State.REFORMATTED: (
         codes.REFORMATTED,
         "was reformatted, or its line ends were changed",
-        f"{_BUILD}, and exclude its folder from the formatter",
+        f"{_BUILD}, and exclude its folder from the formatter; in pyproject.toml:"
+        ' [tool.ruff] extend-exclude = ["{folder}"],'
+        " [tool.black] extend-exclude = '{folder}'",
     ),
     State.CONFLICTED: (codes.CONFLICTED, "has conflict markers", _BUILD),
     State.ORPHANED: (codes.ORPHANED, "is no longer made", _BUILD),
@@ -56,6 +59,7 @@ def finding(step: Step) -> Diagnostic | None:
     if step.state not in _TEXTS:
         return None
     code, what, todo = _TEXTS[step.state]
+    todo = todo.replace("{folder}", str(PurePosixPath(step.path).parent))
     why = f": {step.why}" if step.why else ""
     message = f"{step.path} {what}{why}."
     return Diagnostic(Place(step.path), code.code, code.severity, message, todo + ".")
