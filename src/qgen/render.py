@@ -50,7 +50,7 @@ def render_sql(template: str, path: str, spec: str, model: Model) -> str:
 def is_sql(template: str) -> bool:
     """True for the templates that see names only."""
     path = PurePosixPath(template)
-    return path.name == "statements.py.j2" or path.parent.name == "migrations"
+    return path.name.endswith("statements.py.j2") or path.parent.name == "migrations"
 
 
 def _headed(path: str, spec: str, text: str) -> str:

@@ -9,11 +9,14 @@ from pydantic import BaseModel
 
 from .definitions import Job, Queue, Retry, Worker
 from .errors import Refused, SetupError
+from .follow import FOLLOWERS
 from .jobs import JOBS
 from .registry import QUEUES, RETRIES, WORKERS
 
+# Every job that may run here, and those that only follow the end of another.
+ALL: tuple[Job, ...] = (*JOBS, *dict.fromkeys(FOLLOWERS.values()))
 BY_NAME: dict[str, Job] = {
-    name: job for job in JOBS for name in (job.name, *job.aliases)
+    name: job for job in ALL for name in (job.name, *job.aliases)
 }
 BY_PAYLOAD: dict[type[BaseModel], Job] = {job.payload: job for job in JOBS}
 QUEUE_NAMES: dict[str, Queue] = {

@@ -15,10 +15,10 @@ from . import catalog, statements, views
 from .codec import text_form
 from .database import DataError, Row, Transaction
 from .definitions import BONUS
+from .endings import used
 from .errors import NotFound, Refused
 from .operations import transaction
 from .outcomes import TIMED_OUT, WORKER_LOST
-from .record import used
 from .runner import LENIENCY
 
 # Replayed rows start this many seconds apart: what broke them may not stand a crowd.

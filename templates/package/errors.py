@@ -45,3 +45,35 @@ class Defer(Exception):
             raise ValueError(f"Defer needs a delay of 0 or more seconds, not {delay!r}")
         super().__init__(f"deferred for {seconds} s")
         self.delay = float(seconds)
+
+
+class CallRefused(QueueError):
+    """A paid call that is not made: the message says why and what to write."""
+
+
+class AttemptEnds(BaseException):
+    """Ends the attempt from inside a paid call.
+
+    Not an Exception: a handler that catches every Exception must not go on as if the
+    call had merely failed.
+    """
+
+
+class AttemptOver(AttemptEnds):
+    """The attempt may open no further call: cancelled, past its deadline, or dead."""
+
+
+class BillUnknown(AttemptEnds):
+    """The call may have been billed, and nothing proves it: the job is held."""
+
+
+class NoAnswer(AttemptEnds):
+    """The call was billed, but no answer of it could be kept."""
+
+
+class Throttled(AttemptEnds):
+    """The provider said 429: the agent's gate is closed for ``delay`` seconds."""
+
+    def __init__(self, message: str, delay: float) -> None:
+        super().__init__(message)
+        self.delay = delay

@@ -1,9 +1,10 @@
-"""The thread that batches claims and finishes: group commit.
+"""The thread that batches claims, paid calls and finishes: group commit.
 
 Everything that arrives while a transaction runs goes into the next one, so one commit
 serves many jobs and an idle process waits for nobody.  A claim or an ending is
 acknowledged only when it is committed.  While the database is away, both are repeated:
-the dispatch number and the fence make a repetition harmless.
+the dispatch number and the fence make a repetition harmless.  What a paid call has cost
+is written before the ends of the same batch.
 """
 
 from __future__ import annotations
@@ -12,21 +13,27 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Final
 
 from . import record, statements
+from .calls import Report
 from .codec import encode
 from .database import Database, DataError
 from .dispatch import Dispatcher
+from .endings import Ending
 from .errors import QueueError, Unavailable
-from .record import Claim, Ending, Message
+from .paid import Order
+from .record import Claim, Message
+from .till import Item, Settling, Till
 
 log = logging.getLogger(__name__)
 
 LONGEST_BATCH: Final = 500
+PARKED: Final = 0.2  # seconds until calls that could not be written are tried again
 
 Reply = Callable[[Claim | None], None]
 Done = Callable[[str | None], None]
@@ -52,8 +59,11 @@ class _Progress:
     progress: str
 
 
+_Item = _Claim | _Finish | _Progress | Order | Settling | None
+
+
 class Ledger:
-    """Writes claims and endings for one boot.
+    """Writes claims, paid calls and endings for one boot.
 
     ``mine(id)`` tells whether this process runs the row already; ``fit()`` whether it
     may claim now; ``register(claim)`` is called on this thread for every claim before
@@ -79,7 +89,10 @@ class Ledger:
         self._fit = fit
         self._register = register
         self._deliver = deliver
-        self._inbox: SimpleQueue[_Claim | _Finish | _Progress | None] = SimpleQueue()
+        self._inbox: SimpleQueue[_Item] = SimpleQueue()
+        self._till = Till(database, lambda: self._opening and fit())
+        self._parked: list[Item] = []
+        self._opening = True
         self._claiming = True
         self._deadline: float | None = None
         self._busy: frozenset[str] = frozenset()
@@ -101,6 +114,16 @@ class Ledger:
         """Writes progress, as soon as there is time for it."""
         self._inbox.put(_Progress(id_, fence, progress))
 
+    def open(self, order: Order) -> None:
+        """Opens a paid call; the order's ``answer`` is set when it is committed."""
+        self._inbox.put(order)
+
+    def settle(self, report: Report) -> Future[str]:
+        """Books what a paid call has cost; its state when that is committed."""
+        settling = Settling(report)
+        self._inbox.put(settling)
+        return settling.state
+
     def pending(self, id_: str) -> bool:
         """Whether a claim of the row is being written now."""
         return id_ in self._busy
@@ -120,12 +143,7 @@ class Ledger:
     def _run(self) -> None:
         closing = False
         while not closing:
-            batch = [self._inbox.get()]
-            try:
-                while len(batch) < LONGEST_BATCH:
-                    batch.append(self._inbox.get_nowait())
-            except Empty:
-                pass
+            batch = self._arrived()
             closing = None in batch
             finishes = [item for item in batch if isinstance(item, _Finish)]
             claims = [item for item in batch if isinstance(item, _Claim)]
@@ -134,6 +152,7 @@ class Ledger:
             try:
                 if notes:
                     self._write_progress(list(notes.values()))
+                self._write_calls(batch)
                 if finishes:
                     self._write_finishes(finishes)
                 if claims:
@@ -145,7 +164,26 @@ class Ledger:
                 self._answer([partial(item.reply, None) for item in claims])
             finally:
                 self._busy = frozenset()
+        self._till.close(self._parked)
         self._database.close()
+
+    def _arrived(self) -> list[_Item]:
+        """What has arrived: waits for something, or for parked calls to be due again."""
+        batch: list[_Item] = []
+        try:
+            batch.append(self._inbox.get(timeout=PARKED if self._parked else None))
+            while len(batch) < LONGEST_BATCH:
+                batch.append(self._inbox.get_nowait())
+        except Empty:
+            pass
+        return batch
+
+    # Paid calls
+
+    def _write_calls(self, batch: Sequence[_Item]) -> None:
+        items = [item for item in batch if isinstance(item, Order | Settling)]
+        if items or self._parked:
+            self._parked = self._till.write([*self._parked, *items])
 
     # Endings
 
@@ -283,8 +321,8 @@ class Ledger:
             log.warning("ledger: %s; the sweep will find %d rows", error, len(messages))
 
     def _finish_waiting(self) -> None:
-        """Writes endings that arrived meanwhile; puts everything else back in order."""
-        waiting: list[_Claim | _Finish | _Progress | None] = []
+        """Writes calls and endings that arrived; puts everything else back in order."""
+        waiting: list[_Item] = []
         try:
             while True:
                 waiting.append(self._inbox.get_nowait())
@@ -292,8 +330,9 @@ class Ledger:
             pass
         finishes = [item for item in waiting if isinstance(item, _Finish)]
         for item in waiting:
-            if not isinstance(item, _Finish):
+            if not isinstance(item, _Finish | Order | Settling):
                 self._inbox.put(item)
+        self._write_calls(waiting)
         if finishes:
             self._write_finishes(finishes)
 

@@ -13,9 +13,14 @@ from . import catalog
 from .codec import encode
 from .database import Row
 from .definitions import Job
-from .errors import Defer
-from .record import FREE_RELEASES, Claim, Ending, used
+from .endings import FREE_RELEASES, Ending, used
+from .errors import AttemptEnds, AttemptOver, Defer, NoAnswer, Throttled
+from .record import Claim
 from .retries import Fault, fault_named, fault_of, may_retry, retry_after, wait
+
+# 429s use no attempt: this many, and this long since the first start, seconds.
+MOST_THROTTLES: Final = 100
+LONGEST_THROTTLED: Final = 86_400.0
 
 TIMED_OUT: Final = "timed_out"
 WORKER_LOST: Final = "worker_lost"
@@ -36,6 +41,8 @@ class Held:
     releases: int
     worker: str
     started_at: int
+    throttles: int = 0
+    paid: bool = False
 
     @classmethod
     def by(cls, boot: str, claim: Claim) -> Held:
@@ -52,6 +59,8 @@ class Held:
             claim.releases,
             boot,
             claim.started_at,
+            claim.throttles,
+            claim.agent is not None,
         )
 
     @classmethod
@@ -69,6 +78,8 @@ class Held:
             row["releases"],
             row["worker"],
             row["started_at"],
+            row["throttles"],
+            row["agent"] is not None,
         )
 
 
@@ -80,12 +91,19 @@ def completed(held: Held, result: object) -> Ending:
         attempt=held.attempt,
         state="completed",
         outcome="completed",
+        worker=held.worker,
+        started_at=held.started_at,
+        priority=held.priority,
         result=encode(result),
+        paid=held.paid,
     )
 
 
-def raised(held: Held, job: Job, error: BaseException) -> Ending:
-    """The handler raised: retried while the policy and the tries allow it."""
+def raised(held: Held, job: Job, error: BaseException, refused: bool = False) -> Ending:
+    """The handler raised: retried while the policy and the tries allow it.
+
+    ``refused``: a provider's definite refusal, which no other attempt would change.
+    """
     if isinstance(error, Defer):
         if held.defers < job.max_defers:
             return _queued(held, "deferred", "deferred", delay=error.delay, defers=1)
@@ -93,7 +111,7 @@ def raised(held: Held, job: Job, error: BaseException) -> Ending:
         return _failed(held, "deferred", "waited_out", fault_named("Defer", message))
     fault = fault_of(error)
     policy = catalog.policy_of(job)
-    if not may_retry(policy, error):
+    if refused or not may_retry(policy, error):
         return _failed(held, "raised", "never_retry", fault)
     if held.used >= held.tries:
         return _failed(held, "raised", "exhausted", fault)
@@ -106,6 +124,33 @@ def raised(held: Held, job: Job, error: BaseException) -> Ending:
         fault=fault,
         max_elapsed=policy.max_elapsed,
     )
+
+
+def ended_by_call(held: Held, job: Job, ends: AttemptEnds) -> Ending:
+    """A paid call has ended the attempt, whatever the handler made of it."""
+    policy = catalog.policy_of(job)
+    fault = fault_of(ends.__cause__ or ends)
+    if isinstance(ends, NoAnswer):
+        return _failed(held, "no_answer", "no_answer", fault)
+    if isinstance(ends, AttemptOver):
+        return released(held)
+    if isinstance(ends, Throttled):
+        if held.throttles >= MOST_THROTTLES:
+            return _failed(held, "throttled", "waited_out", fault)
+        return _queued(
+            held,
+            "throttled",
+            "throttled",
+            delay=ends.delay,
+            fault=fault,
+            throttles=1,
+            max_elapsed=min(LONGEST_THROTTLED, policy.max_elapsed or LONGEST_THROTTLED),
+        )
+    # With the call unknown, the record holds the job unless the call may be repeated.
+    if held.used >= held.tries:
+        return _failed(held, "unknown", "exhausted", fault)
+    delay = wait(policy, held.used)
+    return _queued(held, "unknown", "retry", delay=delay, fault=fault)
 
 
 def timed_out(held: Held, job: Job, stranded: bool = False) -> Ending:
@@ -169,6 +214,7 @@ def cancelled(held: Held) -> Ending:
         outcome="cancelled",
         worker=held.worker,
         started_at=held.started_at,
+        paid=held.paid,
     )
 
 
@@ -187,6 +233,7 @@ def _queued(
     fault: Fault | None = None,
     defers: int = 0,
     releases: int = 0,
+    throttles: int = 0,
     max_elapsed: float | None = None,
     stranded: bool = False,
 ) -> Ending:
@@ -206,8 +253,10 @@ def _queued(
         priority=held.priority,
         defers=defers,
         releases=releases,
+        throttles=throttles,
         max_elapsed=max_elapsed,
         stranded=stranded,
+        paid=held.paid,
     )
 
 
@@ -227,4 +276,5 @@ def _failed(
         cause=fault.cause(held.job, reason),
         traceback=fault.traceback,
         stranded=stranded,
+        paid=held.paid,
     )

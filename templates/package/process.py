@@ -52,6 +52,7 @@ class Process:
         self.phase: Phase = "running"
         self._grace_until = 0.0
         self._released_at = 0.0
+        self._dead_at = 0.0
         self._why = ""
         self._wake: Callable[[], None] = lambda: None
         patience = PROJECT.heartbeat / 3
@@ -155,9 +156,11 @@ class Process:
         self.ledger.finish(outcomes.released(Held.of(row)), lambda _state: None)
 
     def _declared_dead(self) -> None:
-        """The record says that this boot is dead: nothing it does counts any more."""
-        log.error("this process was declared dead: it changes nothing more and exits")
-        self._exit(1)
+        """The record says that this boot is dead: only what its calls cost counts."""
+        if not self._dead_at:
+            self._dead_at = time.monotonic()
+            log.error("this process was declared dead: it ends after its paid calls")
+            self.drain("declared dead", code=1)
 
     def _signalled(self, number: int, _frame: FrameType | None) -> None:
         if self.phase == "running":
@@ -187,6 +190,9 @@ class Process:
                 log.exception("watchdog: failed")
 
     def _tick(self, now: float) -> None:
+        if self._dead_at:
+            self._bury(now)
+            return
         for attempt in list(self.runner.attempts.values()):
             if attempt.over:
                 continue
@@ -210,6 +216,16 @@ class Process:
         elif self.phase == "releasing" and now > self._released_at + LENIENCY:
             # Neither a cancel nor the loop answered: end what is left from here.
             self.close()
+
+    def _bury(self, now: float) -> None:
+        """Exits when no paid call is in flight: an answer that comes is still booked."""
+        last = self._dead_at + PROJECT.grace
+        for attempt in list(self.runner.attempts.values()):
+            until = last if attempt.deadline is None else attempt.deadline + LENIENCY
+            if attempt.purse.in_flight and now < until:
+                return
+        self.ledger.close(FINAL_WRITES)
+        self._exit(1)
 
     def _give_up(self, attempt: Attempt, why: Stop) -> None:
         """Ends an attempt whose handler does not stop; the process must go too."""

@@ -15,16 +15,18 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from . import catalog, statements
+from . import admission, catalog, statements
+from .admission import Admissions, Candidate
+from .books import Books
 from .codec import describe_invalid
 from .database import Row, Transaction
 from .definitions import BONUS
-from .retries import cause_of, fault_named
+from .endings import Ending, used
+from .follow import follow
+from .holding import cancel_calls, leave, settle_left
+from .retries import cause_of, fault_named, spread
 
 TERMINAL: Final = ("completed", "failed", "cancelled")
-
-# Releases that use no attempt; from then on each uses one.
-FREE_RELEASES: Final = 20
 
 # Seconds after which a worker that cannot run a row puts it before another.
 UNSUPPORTED_WAIT: Final = 5.0
@@ -60,6 +62,8 @@ class Claim:
     key: str | None
     started_at: int
     payload: BaseModel
+    throttles: int = 0
+    agent: str | None = None
 
 
 @dataclass(slots=True)
@@ -69,36 +73,6 @@ class Claims:
     admitted: dict[str, Claim] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How an attempt ends.  ``delay`` is seconds until it may start again."""
-
-    id: str
-    fence: int
-    attempt: int
-    state: str
-    outcome: str
-    worker: str = ""
-    started_at: int = 0
-    reason: str | None = None
-    result: str | None = None
-    error: str | None = None
-    cause: str | None = None
-    traceback: str | None = None
-    delay: float = 0.0
-    priority: str = "normal"
-    defers: int = 0
-    releases: int = 0
-    max_elapsed: float | None = None
-    stranded: bool = False
-
-
-def used(row: Row) -> int:
-    """Attempts that count: waits grow with it, and at ``tries`` a job is exhausted."""
-    free = min(int(row["releases"]), FREE_RELEASES)
-    return int(row["attempt"]) - free - int(row["throttles"]) - int(row["defers"])
 
 
 def claim(
@@ -119,6 +93,7 @@ def claim(
     admit: list[dict[str, object]] = []
     refuse: list[dict[str, object]] = []
     payloads: dict[str, BaseModel] = {}
+    paid: list[Candidate] = []
     for row in rows:
         id_ = row["id"]
         if row["dispatch"] != wanted[id_]:
@@ -127,7 +102,7 @@ def claim(
         if row["state"] != "queued" and not adopted:
             continue
         if row["cancel_requested"] and not adopted:
-            tx.run(statements.CANCEL_WAITING, id=id_, by=row["cancelled_by"] or "")
+            cancel(tx, id_, row["cancelled_by"] or "")
             continue
         if not catalog.runs(row["job"], row["payload_version"]):
             refuse.append(_refusal(row, "unsupported", UNSUPPORTED_WAIT))
@@ -142,17 +117,24 @@ def claim(
             if not adopted:
                 fail_queued(tx, row, "bad_payload", describe_invalid(error))
             continue
+        job = catalog.BY_NAME[row["job"]]
         if adopted:
             claims.admitted[id_] = _claimed(row, row, payloads[id_])
-        else:
-            timeout = catalog.BY_NAME[row["job"]].timeout
-            admit.append(
-                {
-                    "id": id_,
-                    "dispatch": row["dispatch"],
-                    "timeout": None if timeout is None else _ms(timeout),
-                }
-            )
+            continue
+        if job.agent is not None:
+            dumped = payloads[id_].model_dump(mode="json")
+            paid.append(Candidate(row, job, dumped))
+        admit.append(
+            {
+                "id": id_,
+                "dispatch": row["dispatch"],
+                "timeout": None if job.timeout is None else _ms(job.timeout),
+            }
+        )
+    money = Admissions()
+    if paid:
+        money = admission.admit(tx, paid)
+        admit = _admitted(tx, money, admit, {row["id"]: row for row in rows}, refuse)
     if refuse:
         tx.run(statements.REFUSE, batch=json.dumps(refuse))
         claims.refused = [str(r["id"]) for r in refuse]
@@ -161,9 +143,49 @@ def claim(
         for new in tx.all(statements.CLAIM_WRITE, boot=boot, batch=json.dumps(admit)):
             id_ = new["id"]
             claims.admitted[id_] = _claimed(by_id[id_], new, payloads[id_])
+        if money.reserved:
+            taken = claims.admitted.keys() & money.reserved.keys()
+            admission.reserve(tx, [money.reserved[id_] for id_ in taken])
     taken = claims.admitted.keys() | set(claims.refused)
     claims.dropped = [id_ for id_ in wanted if id_ not in taken]
     return claims
+
+
+def _admitted(
+    tx: Transaction,
+    money: Admissions,
+    admit: list[dict[str, object]],
+    rows: dict[str, Row],
+    refuse: list[dict[str, object]],
+) -> list[dict[str, object]]:
+    """What may start with its reservation; the other paid jobs wait or have failed."""
+    for id_, denial in money.denials.items():
+        fail_queued(tx, rows[id_], denial.reason, denial.message)
+    for id_, wait in money.waits.items():
+        delay = _ms(spread(wait.at_least, 0.5))
+        refuse.append(
+            {
+                "id": id_,
+                "dispatch": rows[id_]["dispatch"],
+                "reason": wait.reason,
+                "delay": delay,
+            }
+        )
+    left: list[dict[str, object]] = []
+    for chosen in admit:
+        id_ = str(chosen["id"])
+        reservation = money.reserved.get(id_)
+        if reservation is not None:
+            chosen |= {
+                "agent": reservation.agent,
+                "reserved": reservation.amount,
+                "cap_key": reservation.cap_key,
+                "windows": json.dumps(reservation.windows),
+            }
+        elif id_ in money.denials or id_ in money.waits:
+            continue
+        left.append(chosen)
+    return left
 
 
 def _claimed(row: Row, new: Row, payload: BaseModel) -> Claim:
@@ -182,6 +204,8 @@ def _claimed(row: Row, new: Row, payload: BaseModel) -> Claim:
         key=row["request_key"],
         started_at=new["started_at"],
         payload=payload,
+        throttles=row["throttles"],
+        agent=catalog.BY_NAME[row["job"]].agent,
     )
 
 
@@ -203,19 +227,30 @@ def finish(tx: Transaction, endings: Iterable[Ending]) -> dict[str, str]:
     """
     endings = sorted(endings, key=lambda ending: ending.id)
     states: dict[str, str] = {}
+    ended: list[tuple[str, str, str, int]] = []
+    books = None
+    if any(e.paid for e in endings):
+        books = Books(tx, [e.id for e in endings if e.paid])
+        endings = [leave(books, e) if e.paid else e for e in endings]
     done = [e for e in endings if e.state == "completed"]
     other = [e for e in endings if e.state != "completed"]
     if done:
         batch = [{"id": e.id, "fence": e.fence, "result": e.result} for e in done]
         for row in tx.all(statements.COMPLETE, batch=json.dumps(batch)):
             states[row["id"]] = "completed"
+            ended.append((row["id"], row["job"], "completed", row["replays"]))
     if other:
         batch = [_ending(e) for e in other]
         for row in tx.all(statements.END, batch=json.dumps(batch)):
             states[row["id"]] = row["state"]
+            ended.append((row["id"], row["job"], row["state"], row["replays"]))
         log = [_attempt(e) for e in other if e.id in states]
         if log:
             tx.run(statements.ATTEMPT_INSERT, batch=json.dumps(log))
+    if books is not None:
+        settle_left(books, [e for e in endings if e.paid], states)
+        books.flush()
+    follow(tx, ended)
     return states
 
 
@@ -225,7 +260,7 @@ def ended_already(tx: Transaction, ending: Ending) -> bool:
     return row is not None and (
         row["fence"] == ending.fence + 1
         and row["attempt"] == ending.attempt
-        and row["state"] == ending.state
+        and row["state"] in (ending.state, "held")
     )
 
 
@@ -241,6 +276,7 @@ def _ending(e: Ending) -> dict[str, Any]:
         "bonus": _ms(BONUS[e.priority]),
         "defers": e.defers,
         "releases": e.releases,
+        "throttles": e.throttles,
         "max_elapsed": None if e.max_elapsed is None else _ms(e.max_elapsed),
         "stranded": e.stranded,
     }
@@ -259,23 +295,32 @@ def _attempt(e: Ending) -> dict[str, Any]:
 
 
 def fail_queued(tx: Transaction, row: Row, reason: str, message: str) -> bool:
-    """Fails a waiting row that can never run; False if it moved meanwhile."""
+    """Fails a waiting row that can never run; False if it moved meanwhile.
+
+    With a call of an earlier attempt still unknown it is held instead.
+    """
     fault = fault_named(reason, message)
+    held = bool(row["agent"]) and bool(Books(tx, [row["id"]]).pending(row["id"]))
     ended = tx.all(
         statements.FAIL_QUEUED,
         id=row["id"],
         fence=row["fence"],
+        state="held" if held else "failed",
         reason=reason,
         error=fault.error,
         cause=cause_of(row["job"], reason),
     )
+    follow(tx, [(r["id"], r["job"], r["state"], r["replays"]) for r in ended])
     return bool(ended)
 
 
 def cancel(tx: Transaction, id_: str, by: str) -> str:
     """Cancels one row: ``cancelled``, ``cancelling``, ``already_finished``, ``not_found``."""
     while True:
-        if tx.all(statements.CANCEL_WAITING, id=id_, by=by):
+        stopped = tx.all(statements.CANCEL_WAITING, id=id_, by=by)
+        if stopped:
+            if stopped[0]["agent"]:
+                cancel_calls(tx, id_)
             return "cancelled"
         if tx.all(statements.CANCEL_ACTIVE, id=id_, by=by):
             return "cancelling"

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
-from . import catalog, outcomes, record, statements
+from . import catalog, outcomes, record, spool, statements
+from .books import Books
 from .broker import Broker
 from .database import Database, DataError, Row
 from .dispatch import Fleet, Publisher
@@ -64,6 +65,7 @@ class Sweeper:
         counts = Counts()
         for step in (
             self._declare_dead,
+            self._spooled,
             self._recover,
             self._find_lost,
             self._unknown_jobs,
@@ -92,6 +94,21 @@ class Sweeper:
         for row in dead:
             log.warning("sweep: worker %s on %s is dead", row["pid"], row["host"])
 
+    def _spooled(self, counts: Counts) -> None:
+        """Late truth: reports that a process could not write before it ended."""
+        for report in spool.reports():
+            with self.database.transaction() as tx:
+                books = Books(tx, [report.job_id])
+                state = books.settle(report)
+                books.flush()
+            if state == "missing":
+                counts.errors += 1
+                log.error("spool: no call %s is in the record", report.call)
+                spool.set_aside(report.call)
+            else:
+                log.warning("spool: call %s: %s", report.call, state)
+                spool.drop(report.call)
+
     def _recover(self, counts: Counts) -> None:
         with self.database.transaction() as tx:
             rows = tx.all(statements.STRANDED)
@@ -116,6 +133,8 @@ class Sweeper:
             state = record.finish(tx, [ending]).get(row["id"])
         if state == "queued":
             counts.recovered += 1
+        elif state == "held":
+            counts.held += 1
         elif state == "failed":
             counts.failed += 1
         if state is not None:

@@ -90,8 +90,12 @@ def wait(policy: Retry, used: int, retry_after: float | None = None) -> float:
     plain *= 1 + policy.jitter * random.uniform(-1, 1)
     if retry_after is None:
         return plain
-    spread = max(0.1, policy.jitter) * max(retry_after, 1.0)
-    return max(plain, retry_after + random.uniform(0, spread))
+    return max(plain, spread(retry_after, max(0.1, policy.jitter)))
+
+
+def spread(seconds: float, share: float = 0.1) -> float:
+    """At least so long, and up to a share longer, so that not all come back at once."""
+    return seconds + random.uniform(0, share * max(seconds, 1.0))
 
 
 def may_retry(policy: Retry, error: BaseException) -> bool:
@@ -164,11 +168,16 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _names(error: BaseException) -> Iterator[str]:
     for link in _chain(error):
-        for kind in type(link).__mro__:
-            if kind.__module__ == builtins.__name__:
-                yield kind.__name__
-            else:
-                yield f"{kind.__module__}:{kind.__qualname__}"
+        yield from names_of(link)
+
+
+def names_of(error: BaseException) -> Iterator[str]:
+    """The names of an exception's class and its bases, as a spec writes them."""
+    for kind in type(error).__mro__:
+        if kind.__module__ == builtins.__name__:
+            yield kind.__name__
+        else:
+            yield f"{kind.__module__}:{kind.__qualname__}"
 
 
 def _users_frame(error: BaseException) -> str:

@@ -20,11 +20,13 @@ from typing import Any, Final, Literal
 from . import catalog, outcomes
 from .codec import encode
 from .definitions import Job
+from .endings import Ending
 from .errors import SetupError
-from .jobs import JOBS
+from .follow import Ended, argument_of
 from .ledger import Ledger
 from .outcomes import Held
-from .record import Claim, Ending, Message
+from .paid import Purse
+from .record import Claim, Message
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +44,8 @@ class JobContext:
         claim = attempt.claim
         self._attempt = attempt
         self._ledger = ledger
-        self.id = claim.id
+        # What follows a job's end speaks of that job, not of itself.
+        self.id = claim.payload.id if isinstance(claim.payload, Ended) else claim.id
         self.attempt = claim.attempt
         self.tries = claim.tries
         self.key = claim.key
@@ -61,19 +64,54 @@ class JobContext:
         """Whether the handler should stop: its deadline, a cancel or a shutdown."""
         return self._attempt.stopping is not None
 
+    def paid_call(
+        self,
+        step: str,
+        call: Callable[[str], Any],
+        *,
+        max_cost: object = None,
+        cost: Callable[[Any], object] | None = None,
+        keep: Callable[[Any], object] | None = None,
+        request: object = None,
+    ) -> Any:
+        """One call that costs money, made at most once per ``step`` and answer.
+
+        Returns what ``keep`` made of the answer, in the JSON form that a later attempt
+        gets without calling; awaitable where an event loop runs, plain in a thread.
+        ``call(key)`` makes it: ``key`` is for the provider, alike in every attempt.
+        ``max_cost`` is the most it may cost (default: what is left of the attempt's
+        reservation), ``cost(answer)`` what it has cost (default, and where that cannot
+        be read: ``max_cost``), ``request`` what must not differ between attempts.
+        Raises CallRefused before the call, the call's own exception where that proves
+        that nothing was billed, and AttemptEnds, which no ``except Exception`` catches.
+        """
+        purse = self._attempt.purse
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return purse.call_plain(step, call, max_cost, cost, keep, request)
+        return purse.call(step, call, max_cost, cost, keep, request)
+
+    def charge(self, amount: object) -> None:
+        """Adds to the cost of the attempt, for a job with ``billing = "attempt"``."""
+        self._attempt.purse.charge(amount)
+
     def progress(self, value: float, note: str = "") -> None:
         """Records how far the job is; shown by ``show``."""
         self._ledger.progress(
-            self.id, self._attempt.claim.fence, encode({"value": value, "note": note})
+            self._attempt.claim.id,
+            self._attempt.claim.fence,
+            encode({"value": value, "note": note}),
         )
 
 
 class Attempt:
     """An attempt that runs in this process."""
 
-    def __init__(self, claim: Claim, boot: str) -> None:
+    def __init__(self, claim: Claim, boot: str, ledger: Ledger) -> None:
         self.claim = claim
         self.job: Job = catalog.BY_NAME[claim.job]
+        self.purse = Purse(self.job, claim.id, claim.fence, ledger)
         self.held = Held.by(boot, claim)
         self.stopping: Stop | None = None
         self.stopped_at = 0.0
@@ -115,12 +153,13 @@ class Runner:
     def open(self, ledger: Ledger) -> None:
         """Imports every handler, or SetupError with what to write."""
         self._ledger = ledger
-        for job in JOBS:
+        for job in catalog.ALL:
             self._handlers[job.name] = _handler_of(job)
 
     def register(self, claim: Claim) -> None:
         """Makes the claim an attempt of this process; on the ledger's thread."""
-        self.attempts[claim.id] = Attempt(claim, self._boot)
+        assert self._ledger is not None
+        self.attempts[claim.id] = Attempt(claim, self._boot, self._ledger)
 
     def mine(self, id_: str) -> bool:
         """Whether this process runs the row, or is claiming or finishing it."""
@@ -158,35 +197,51 @@ class Runner:
             loop = asyncio.get_running_loop()
             timer = loop.call_later(attempt.job.timeout, attempt.stop, "deadline")
         try:
-            if inspect.iscoroutinefunction(handler):
-                result = await self._async(attempt, handler, context)
+            if attempt.job.billing == "attempt" and attempt.job.agent is not None:
+                result = await attempt.purse.whole(
+                    lambda: self._handled(attempt, handler, context)
+                )
             else:
-                result = await self._plain(handler, context, attempt.claim.payload)
-            if inspect.isawaitable(result):
-                result = await result
-            return outcomes.completed(attempt.held, result)
-        except asyncio.CancelledError as error:
-            if attempt.stopping is None:
-                return outcomes.raised(attempt.held, attempt.job, error)
-            return attempt.stopped()
+                result = await self._handled(attempt, handler, context)
+            ending = outcomes.completed(attempt.held, result)
         except BaseException as error:
+            if not isinstance(error, asyncio.CancelledError):
+                context.log.info("attempt %d raised %r", attempt.claim.attempt, error)
+            ending = outcomes.raised(
+                attempt.held, attempt.job, error, attempt.purse.refused(error)
+            )
             if attempt.stopping is not None:
                 return attempt.stopped()
-            context.log.info("attempt %d raised %r", attempt.claim.attempt, error)
-            return outcomes.raised(attempt.held, attempt.job, error)
         finally:
             if timer is not None:
                 timer.cancel()
+        # A handler may swallow what ended its paid call, but not end otherwise.
+        if attempt.purse.ends is not None:
+            return outcomes.ended_by_call(attempt.held, attempt.job, attempt.purse.ends)
+        return ending
+
+    async def _handled(
+        self, attempt: Attempt, handler: Handler, context: JobContext
+    ) -> Any:
+        """What the handler returned, async or plain."""
+        payload = argument_of(attempt.claim.payload)
+        if inspect.iscoroutinefunction(handler):
+            result = await self._async(attempt, handler, context, payload)
+        else:
+            result = await self._plain(handler, context, payload)
+        if inspect.isawaitable(result):
+            result = await result
+        return result
 
     async def _async(
-        self, attempt: Attempt, handler: Handler, context: JobContext
+        self, attempt: Attempt, handler: Handler, context: JobContext, payload: Any
     ) -> Any:
         attempt.task = task = asyncio.current_task()
         assert task is not None
         if attempt.stopping is not None:
             raise asyncio.CancelledError
         try:
-            return await handler(context, attempt.claim.payload)
+            return await handler(context, payload)
         finally:
             attempt.task = None
             # Our own cancel is used up here; what follows must not be cancelled by it.
