@@ -78,14 +78,23 @@ def _register(adapters: AdaptersMap) -> None:
 class Transaction:
     """Runs statements; made by ``Database.transaction`` or over a caller's connection."""
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+    def __init__(
+        self,
+        connection: psycopg.Connection[Any],
+        pipeline: psycopg.Pipeline | None = None,
+    ) -> None:
         self._connection = connection
+        self._pipeline = pipeline
 
     def all(self, sql: str, **params: object) -> list[Row]:
         """Every row of the answer."""
         with self._connection.cursor(row_factory=dict_row, binary=True) as cursor:
             _register(cursor.adapters)
             cursor.execute(_text(sql), params)
+            if self._pipeline is not None:
+                # Without a Sync the server does not count us as idle, and a process
+                # frozen here would keep its locks for ever.
+                self._pipeline.sync()
             return cursor.fetchall()
 
     def one(self, sql: str, **params: object) -> Row | None:
@@ -116,9 +125,9 @@ class Database:
         """A transaction of its own: committed at the end, rolled back by an exception."""
         with self._explained():
             connection = self._connection or self._open()
-            with connection.pipeline(), connection.transaction():
+            with connection.pipeline() as pipeline, connection.transaction():
                 connection.execute(_LIMITS, {"ms": str(int(self._patience * 1000))})
-                yield Transaction(connection)
+                yield Transaction(connection, pipeline)
 
     @contextmanager
     def migration(self) -> Iterator[Transaction]:
