@@ -151,7 +151,7 @@ def used(line: str, tables: set[str]) -> Iterator[str]:
 
 
 def main(systems: Sequence[System]) -> str:
-    rows, plans = [], []
+    rows, plans, verdicts = [], [], []
     with open_stage() as stage:
         for system in systems:
             with stage.show(system) as short, stage.show(system) as long:
@@ -167,13 +167,17 @@ def main(systems: Sequence[System]) -> str:
                 rows.append(
                     [system.name, *map(report.spread, rates), f"{none / many:.2f}"]
                 )
+                verdicts.append(report.verdict(system.name, none / many, most=1.5))
                 plans += [[system.name, *line] for line in explain(long)]
+    bounds = "\n".join(verdicts)
     head = ["system", "drain beside none /s", f"beside {HISTORY:,} /s", "time x"]
     return f"""\
 Drains of {JOBS:,} jobs beside no finished rows and beside {HISTORY:,}, in turns, medians
 of {REPS} (least-most).
 
 {report.table(head, rows)}
+
+{bounds}
 
 What the planner uses for the statements of every job, beside {HISTORY:,} finished rows
 (a scan of the whole table would stand here in capitals):
