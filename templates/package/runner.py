@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final, Literal
 
 from . import catalog, outcomes
@@ -198,7 +199,16 @@ class Runner:
     ) -> Any:
         # A thread cannot be cancelled: `job.cancelled` tells it, the watchdog waits.
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, handler, context, payload)
+        call = partial(_called, handler, context, payload)
+        return await loop.run_in_executor(self._threads, call)
+
+
+def _called(handler: Handler, context: JobContext, payload: object) -> Any:
+    try:
+        return handler(context, payload)
+    except StopIteration as error:
+        # A future cannot carry it: whoever awaits would wait for ever.
+        raise RuntimeError("the handler raised StopIteration") from error
 
 
 def _handler_of(job: Job) -> Handler:
