@@ -145,6 +145,8 @@ class Process:
     def _cancel(self, id_: str, fence: int) -> None:
         attempt = self.runner.attempts.get(id_)
         if attempt is not None and attempt.claim.fence == fence:
+            # Noted here as well: a blocked loop will not.
+            attempt.cancel_seen_at = attempt.cancel_seen_at or time.monotonic()
             self._stop(attempt, "cancel")
 
     def _stop(self, attempt: Attempt, why: Stop) -> None:
@@ -193,8 +195,7 @@ class Process:
             if attempt.deadline is not None and now > attempt.deadline + LENIENCY:
                 self._give_up(attempt, "deadline")
             elif (
-                attempt.stopping == "cancel"
-                and now > attempt.stopped_at + PROJECT.grace
+                attempt.cancel_seen_at and now > attempt.cancel_seen_at + PROJECT.grace
             ):
                 self._give_up(attempt, "cancel")
         if self.phase == "running":
