@@ -54,7 +54,8 @@ class Beat:
         self._stop = threading.Event()
         self._last_ok = time.monotonic()
         self._last_now = 0
-        self._steady_since = 0
+        # Since when no beat was missed, and the last beat; read together.
+        self._steady = (0, 0)
         self._stray: set[tuple[str, int]] = set()
         self._thread = threading.Thread(target=self._run, name="beat", daemon=True)
 
@@ -79,13 +80,13 @@ class Beat:
         """Whether the last beats arrived: only then may the process claim."""
         return time.monotonic() - self._last_ok <= 2 * PROJECT.heartbeat
 
-    def steady_since(self) -> int:
-        """Since when (the database's milliseconds) no beat was missed.
+    def steady(self) -> tuple[int, int]:
+        """Since when no beat was missed, and the last beat: the database's milliseconds.
 
         A process that missed one itself judges nobody: after a database outage, a lock
         or a sleeping laptop everyone looks dead to the first who wakes.
         """
-        return self._steady_since
+        return self._steady
 
     def beat(self) -> None:
         """One beat."""
@@ -96,7 +97,8 @@ class Beat:
             return
         now = int(row["now"])
         if now - self._last_now > 2 * PROJECT.heartbeat * 1000 or now < self._last_now:
-            self._steady_since = now
+            self._steady = (now, now)
+        self._steady = (self._steady[0], now)
         self._last_now = now
         self._last_ok = time.monotonic()
         self._look_at_mine()
