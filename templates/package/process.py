@@ -29,7 +29,7 @@ from .definitions import Worker
 from .dispatch import Dispatcher
 from .ledger import Deliver, Ledger
 from .outcomes import Held
-from .recovery import Sweeper, SweepThread
+from .recovery import Judge, Sweeper, SweepThread
 from .registry import PROJECT
 from .runner import LENIENCY, Attempt, Runner, Stop
 from .settings import database_url
@@ -140,9 +140,9 @@ class Process:
 
     # Life
 
-    def _judge(self) -> tuple[str, int] | None:
-        since = self.beat.steady_since()
-        return (self.beat.boot, since) if since else None
+    def _judge(self) -> Judge | None:
+        since, last = self.beat.steady()
+        return Judge(self.beat.boot, since, last) if since else None
 
     def _cancel(self, id_: str, fence: int) -> None:
         attempt = self.runner.attempts.get(id_)

@@ -48,17 +48,26 @@ class Counts:
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Who declares others dead: a boot, since when no beat was missed, its last beat."""
+
+    boot: str
+    steady_since: int
+    last_beat: int
+
+
 @dataclass(slots=True)
 class Sweeper:
     """Sweeps; remembers between two sweeps what Redis did not know.
 
-    ``judge`` gives the boot and since when it has beaten without a miss: only such a
-    process declares others dead.  None = declare nobody.
+    ``judge`` gives what is known of this process's own beats: only one that has beaten
+    without a miss declares others dead.  None = declare nobody.
     """
 
     database: Database
     broker: Broker
-    judge: Callable[[], tuple[str, int] | None] = lambda: None
+    judge: Callable[[], Judge | None] = lambda: None
     _missing: set[tuple[str, int]] = field(default_factory=set)
 
     def sweep(self) -> Counts:
@@ -82,12 +91,12 @@ class Sweeper:
         judge = self.judge()
         if judge is None:
             return
-        boot, steady_since = judge
         with self.database.transaction() as tx:
             dead = tx.all(
                 statements.BOOTS_DECLARE_DEAD,
-                boot=boot,
-                steady_since=steady_since,
+                boot=judge.boot,
+                steady_since=judge.steady_since,
+                last_beat=judge.last_beat,
                 stall_after=round(PROJECT.stall_after * 1000),
                 heartbeat=round(PROJECT.heartbeat * 1000),
             )
