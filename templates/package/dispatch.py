@@ -22,7 +22,7 @@ from typing import Final
 from . import catalog, record, statements
 from .broker import Broker
 from .database import Database, Row, Transaction
-from .errors import QueueError, Unavailable
+from .errors import QueueError
 from .record import Message
 from .registry import PROJECT
 
@@ -82,7 +82,7 @@ class Publisher:
             try:
                 self._broker.publish(messages)
                 return len(messages)
-            except Unavailable as error:
+            except QueueError as error:
                 self._closed_until = time.monotonic() + BREAKER
                 log.warning("dispatch: %s; %d rows wait", error, len(messages))
         try:
