@@ -55,7 +55,11 @@ local taken = {}
 for _, queue in ipairs(KEYS) do
     local left = ARGV[1] - #taken
     if left <= 0 then break end
-    local ids = redis.call('ZRANGE', queue, 0, left - 1)
+    local ids = redis.pcall('ZRANGE', queue, 0, left - 1)
+    if ids.err then  -- not a sorted set: nobody could publish either
+        redis.call('DEL', queue)
+        ids = {}
+    end
     for _, id in ipairs(ids) do
         redis.call('ZREM', queue, id)
         local key = 'arq:job:' .. id
