@@ -26,7 +26,7 @@ from pydantic import BaseModel
 
 from . import catalog, record, statements
 from .broker import Broker
-from .codec import check_payload, decode
+from .codec import check_payload, decode, text_form
 from .database import AsyncTransaction, Database, Row, Transaction, callers
 from .definitions import BONUS, Job, Priority
 from .dispatch import Publisher
@@ -211,8 +211,8 @@ def _order(
     text = check_payload(payload)
     if key is not None and not 0 < len(key) <= _MAX_KEY:
         raise Refused(f"a key has 1 to {_MAX_KEY} characters, not {len(key)}")
-    if key is not None and "\x00" in key:
-        raise Refused("a key must not contain a NUL character")
+    if key is not None and text_form(key) != key:
+        raise Refused("a key must not contain a NUL character or half a character")
     if delay is not None and run_at is not None:
         raise Refused("give delay= or run_at=, not both")
     if priority is not None and priority not in BONUS:
