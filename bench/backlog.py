@@ -29,7 +29,7 @@ PUBLISHED = (
     "SELECT id, dispatch FROM bench_jobs"
     " WHERE state = 'queued' AND dispatched_at IS NOT NULL"
 )
-# How many keys, and how many members all sorted sets have together: arq's queue.
+# How many keys, and how many members all sorted sets have together: arq's queues.
 SCRIPT = """
 local keys, members = redis.call('KEYS', '*'), 0
 for _, key in ipairs(keys) do
@@ -97,7 +97,7 @@ def main(systems: Sequence[System]) -> str:
                 [
                     system.name,
                     f"{waiting:,}",
-                    f"{members} of {window + CONCURRENCY}",
+                    f"{members} of {window}",
                     str(keys),
                     f"{(used - empty) / 1024:.0f}",
                     str(taken),
@@ -108,10 +108,9 @@ def main(systems: Sequence[System]) -> str:
     head += ["published at FLUSHALL", "healed after s"]
     return f"""\
 {ROWS:,} queued rows, jobs of {1000 * SLEEP:.0f} ms, one worker with {CONCURRENCY}
-slots, Redis looked at every 20 ms for {WATCH:g} s. arq keeps a running job's message, so
-the bound is the window ({CONCURRENCY} + {SPARE}) and the {CONCURRENCY} that run. Healed:
-each row that was published at the FLUSHALL has been claimed or published anew; the bound
-is two sweeps.
+slots, Redis looked at every 20 ms for {WATCH:g} s; the bound is the window, {CONCURRENCY}
+slots and {SPARE}. Healed: each row that was published at the FLUSHALL has been claimed or
+published anew; the bound is two sweeps.
 
 {report.table(head, rows)}
 

@@ -16,7 +16,7 @@ SETTLE = 2.0  # seconds of rest before memory is read
 
 
 def main(systems: Sequence[System]) -> str:
-    rows = []
+    rows, verdicts = [], []
     with open_stage() as stage:
         for system in [SYSTEMS[0], *systems]:
             print(f"memory: {system.name}", file=sys.stderr, flush=True)
@@ -33,12 +33,17 @@ def main(systems: Sequence[System]) -> str:
                     sizes.append(memory(worker))
                 few, many = sizes
                 megabytes = [f"{size / 2**20:.1f}" for size in sizes]
+                if system.dialect:
+                    verdicts.append(report.verdict(system.name, many / few, most=1.1))
                 rows.append([system.name, *megabytes, f"{many / few:.3f}"])
+    bounds = "\n".join(verdicts)
     head = ["system", f"MB after {FEW:,}", f"MB after {MANY:,}", "x"]
     return f"""\
 Resident memory of one worker process and all below it, idle again for {SETTLE:g} s.
 
 {report.table(head, rows)}
+
+{bounds}
 
 {report.conditions()}
 """

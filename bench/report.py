@@ -42,6 +42,13 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
+def verdict(what: str, value: float, *, least: float = 0, most: float = 0) -> str:
+    """One line: a ratio beside its bound, and whether it keeps it."""
+    kept = value >= least and (not most or value <= most)
+    bound = f"at most {most:g}" if most else f"at least {least:g}"
+    return f"- {what}: {value:.2f}, must be {bound}: {'kept' if kept else 'MISSED'}"
+
+
 def flush_time() -> float:
     """Milliseconds of one small write and fdatasync, the median of 200."""
     took = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import psutil
@@ -92,11 +92,32 @@ def measure(systems: Sequence[System], size: Size) -> dict[str, Figures]:
     return figures
 
 
-def ratio(mine: Figures, other: Figures | None, name: str) -> str:
-    if other is None:
-        return ""
+def quotient(mine: Figures, other: Figures, name: str) -> float:
     top, bottom = (statistics.median(getattr(each, name)) for each in (mine, other))
-    return f"{top / bottom:.2f}"
+    return float(top / bottom)
+
+
+def ratio(mine: Figures, other: Figures | None, name: str) -> str:
+    return "" if other is None else f"{quotient(mine, other, name):.2f}"
+
+
+def verdicts(systems: Sequence[System], figures: dict[str, Figures]) -> Iterator[str]:
+    """What the generated worker has to keep, for the pairs that were measured."""
+    bare = figures.get(BARE)
+    for system in systems:
+        mine, other = figures[system.name], figures.get(system.against or "")
+        if not system.against:
+            continue
+        if other:
+            drain, p50 = (quotient(mine, other, name) for name in ("drain", "p50"))
+            name = f"{system.name} against {system.against}"
+            yield report.verdict(f"{name}, drain", drain, least=1.5)
+            yield report.verdict(f"{name}, idle p50", p50, most=1.2)
+        if bare:
+            drain = quotient(mine, bare, "drain")
+            yield report.verdict(
+                f"{system.name} against {BARE}, drain", drain, least=0.8
+            )
 
 
 def render(systems: Sequence[System], size: Size, figures: dict[str, Figures]) -> str:
@@ -125,11 +146,7 @@ def render(systems: Sequence[System], size: Size, figures: dict[str, Figures]) -
                 report.spread(mine.idle_servers, 1),
             ]
         )
-    pairs = [
-        f"`{system.name}` against `{system.against}`"
-        for system in systems
-        if system.against in figures
-    ]
+    bounds = "\n".join(verdicts(systems, figures))
     settings = "\n".join(f"- {system.name}: {system.settings}" for system in systems)
     return f"""\
 Medians of {size.reps} rounds (least-most). A no-op handler, a payload of about 250
@@ -148,7 +165,7 @@ worker, {size.waits} jobs a round; then CPU over {IDLE:g} s without any job.
     ["system", "p50 ms", "p90 ms", "p50 x hand-written", "idle worker CPU %",
      "idle servers CPU %"], latency)}
 
-Hand-written: {"; ".join(pairs) or "not in this run"}.
+{bounds or "No pair with a bound in this run."}
 
 {settings}
 {report.conditions()}

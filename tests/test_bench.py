@@ -38,8 +38,16 @@ def test_ratios_are_taken_to_the_named_system_of_the_same_run():
     lines = run.render(SYSTEMS, SMALL, figures).splitlines()
     (generated,) = (x for x in lines if x.startswith("| generated postgresql | 500 "))
     drains = generated.split(" | ")[3:]
+    assert sum("MISSED" in line for line in lines) == 2  # idle p50, 2.5 and 1.5 times
     # Number 5 of the list against hand-written asyncpg, 2, and bare, 1.
     assert drains == ["500", "2.50", "5.00 |"]
+
+
+def test_a_bound_is_kept_or_missed():
+    assert report.verdict("x", 1.5, least=1.5).endswith("at least 1.5: kept")
+    assert report.verdict("x", 1.49, least=1.5).endswith("MISSED")
+    assert report.verdict("x", 1.2, most=1.2).endswith("at most 1.2: kept")
+    assert report.verdict("x", 1.21, most=1.2).endswith("MISSED")
 
 
 def test_a_system_whose_reference_did_not_run_has_no_ratio():

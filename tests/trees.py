@@ -48,7 +48,10 @@ def build(name: str, folder: Path, spec: str | None = None) -> Path:
     text = SPEC.read_text("utf-8") if spec is None else spec
     (folder / "queue.toml").write_text(with_dialect(text, dialect), "utf-8")
     command = [sys.executable, "-m", "qgen", "build", "queue.toml", "--target", target]
-    subprocess.run(command, cwd=folder, check=True)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        print(done.stdout, done.stderr, sep="", file=sys.stderr)
+        done.check_returncode()
     (package,) = {path.parent for path in folder.rglob("definitions.py")}
     return package
 

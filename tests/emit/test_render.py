@@ -237,3 +237,12 @@ def test_imports_and_all_are_in_ruffs_order(names):
 
 def test_a_short_line_is_left_alone():
     assert fit("a = f(1, 2)\nb = g([3])") == "a = f(1, 2)\nb = g([3])"
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
+def test_the_sql_modules_are_black_exact(dialect):
+    """Where ruff and black disagree (a long text inside a bracket), black counts."""
+    record = samples.m.Record(dialect, "DATABASE_URL", "support_jobs")
+    files = compiler.files_of(samples.model(record=record), "queue.toml")
+    (text,) = (file.text for file in files if file.path.endswith("/statements.py"))
+    assert format.black(text) == text

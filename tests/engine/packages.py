@@ -18,7 +18,9 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +152,37 @@ class Package:
             sql = sql.replace("?", "%s")
         cursor = self._connection.execute(sql, values)
         return list(cursor.fetchall()) if cursor.description else []
+
+    def instant(self, seconds: float) -> object:
+        """So many seconds from now, as the record keeps it."""
+        now = time.time() + seconds
+        if self.database_url.startswith("sqlite"):
+            return round(now * 1000)
+        return datetime.fromtimestamp(now, UTC)
+
+    def fake_boot(
+        self, queues: list[str], jobs: list[str], *, slots: int = 4, dead: bool = False
+    ) -> str:
+        """The row of a worker process that does nothing and, unless dead, seems alive."""
+        boot = str(uuid.uuid4())
+        self.query(
+            f"INSERT INTO {self.table}_boots (id, name, host, pid, target, queues, slots,"
+            " jobs, started_at, last_seen, dead_at) VALUES"
+            " (?, 'fake', 'nowhere', 1, 'arq', ?, ?, ?, ?, ?, ?)",
+            boot,
+            json.dumps(queues),
+            slots,
+            json.dumps(dict.fromkeys(jobs, 1)),
+            self.instant(-60),
+            self.instant(3600),
+            self.instant(-30) if dead else None,
+        )
+        return boot
+
+    @property
+    def table(self) -> str:
+        """The record's table, as the spec's default names it."""
+        return f"{self.name.removesuffix('_queue')}_jobs"
 
     def wait_until(
         self, answer: Callable[[], object], patience: float = PATIENCE

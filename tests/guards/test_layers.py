@@ -16,7 +16,7 @@ LAYERS = [
     {"resolve", "targets"},
     {"compile", "front", "render", "format"},
     {"emit"},
-    {"commands", "cli", "__main__", "__init__"},
+    {"commands", "cli", "noop", "__main__", "__init__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 

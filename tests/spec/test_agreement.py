@@ -4,8 +4,11 @@ QGEN_SPECS=10000 runs the full count; the default keeps the suite short.
 """
 
 import importlib.util
+import math
 import os
 import tomllib
+from dataclasses import fields, is_dataclass, replace
+from keyword import iskeyword
 from pathlib import Path
 
 import pytest
@@ -65,6 +68,42 @@ def test_over_generated_specs(start):
         if not validator().is_valid(tomllib.loads(text)):
             assert any(each.is_error for each in found)
     assert PART // 10 < accepted < PART
+
+
+def floats(node):
+    """Every float of a model."""
+    if is_dataclass(node):
+        node = tuple(getattr(node, each.name) for each in fields(node))
+    if isinstance(node, tuple):
+        for each in node:
+            yield from floats(each)
+    elif isinstance(node, float):
+        yield node
+
+
+def test_what_passes_is_bounded_and_whole():
+    """Limits are finite and positive; what the model names is in it, under names that
+    Python takes and that do not meet."""
+    models = 0
+    for seed in range(COUNT):
+        text = specs.document(specs.built_only(seed))
+        model, _ = analyse(text.encode(), "queue.toml", "arq")
+        if model is None:
+            continue
+        models += 1
+        settings = replace(model, jobs=(), facts=())
+        assert all(math.isfinite(each) and each >= 0 for each in floats(settings))
+        for job in model.jobs:
+            assert job.timeout is None or 0 < job.timeout < math.inf
+            assert 1 <= model.policy(job).tries <= 1000
+            assert job.queue in {queue.name for queue in model.queues}
+            assert any(job.queue in worker.queues for worker in model.workers)
+            names = [job.class_name, job.name, *(each.name for each in job.payload)]
+            assert all(each.isidentifier() and not iskeyword(each) for each in names)
+        classes = [job.class_name for job in model.jobs]
+        assert len(set(classes)) == len(classes)
+        assert hash(model) is not None
+    assert models >= COUNT // 20
 
 
 def test_the_kinds_of_text_know_sound_examples():

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from .. import __version__, lock
 from ..compile import Compilation, compile
@@ -16,6 +17,8 @@ from ..files import File
 from ..format import black_or_none, finish, versions
 from ..signature import without_header
 from .stop import Stop
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +78,28 @@ def read(spec: str) -> tuple[Path, bytes]:
 def work(spec: str, target: str | None) -> Work:
     """Compile a spec and finish its Python files.  Raises Stop, and BadOutput on a bug."""
     path, data = read(spec)
-    committed = Tree(path.parent).look(lock.NAME).text or ""
+    tree = Tree(path.parent)
+    committed = _read(lambda: tree.look(lock.NAME).text or "")
     compilation = compile(data, path.name, target, committed)
-    files = tuple(_finished(compilation.files))
+    files = _read(lambda: tuple(_finished(tree, compilation.files)))
     return Work(path, data, replace(compilation, files=files), committed)
 
 
-def _finished(files: tuple[File, ...]) -> Iterator[File]:
-    """The files, each rendered Python text as black prints it."""
-    rendered = {file.path: file.text for file in files if file.needs_proof}
-    python = (file.path for file in files if file.path.endswith(".py"))
-    changed = finish(rendered, python)
+def _finished(tree: Tree, files: tuple[File, ...]) -> Iterator[File]:
+    """The files, each rendered Python text as black prints it.
+
+    A text that is on disk already was proved when it was written.
+    """
+    new = {
+        file.path: file.text
+        for file in files
+        if file.needs_proof and tree.look(file.path).text != file.text
+    }
+    # Where an import comes from is read off the files beside it; jobs have none such.
+    python = (
+        f.path for f in files if f.path.endswith(".py") and "/jobs/" not in f.path
+    )
+    changed = finish(new, python) if new else {}
     for file in files:
         text = changed.get(file.path)
         yield file if text is None else file.with_text(text)
@@ -95,12 +109,8 @@ def steps(work: Work) -> tuple[plan.Step, ...]:
     """What a build would do.  Raises Stop where the disk cannot be read."""
     listed = lock.parse(work.committed)
     unfinished = work.private.unfinished()
-    try:
-        return plan.make(
-            work.tree, work.compilation.files, listed, unfinished, black_or_none
-        )
-    except OSError as error:
-        raise Stop(f"{error.filename} cannot be read: {_reason(error)}") from None
+    files = work.compilation.files
+    return _read(lambda: plan.make(work.tree, files, listed, unfinished, black_or_none))
 
 
 def queue_page(work: Work) -> str:
@@ -113,6 +123,14 @@ def stub_findings(work: Work) -> list[Diagnostic]:
     """The handlers that are still to be written."""
     found = findings.missing_stubs(work.tree, work.compilation.stubs)
     return [findings.stub_finding(stub, path) for stub, path in found]
+
+
+def _read(look: Callable[[], T]) -> T:
+    """The result, or Stop where the disk cannot be read."""
+    try:
+        return look()
+    except OSError as error:
+        raise Stop(f"{error.filename} cannot be read: {_reason(error)}") from None
 
 
 def _reason(error: Exception) -> str:

@@ -14,6 +14,7 @@ KINDS: Final = {
     "object": "a table",
 }
 LONGEST: Final = 60
+LONGEST_SENTENCE: Final = 600
 
 
 def shown(value: Any) -> str:
@@ -26,6 +27,12 @@ def shown(value: Any) -> str:
     text = value if len(value) <= LONGEST else f"{value[:LONGEST]}…"
     safe = (c if c.isprintable() and c not in '"\\' else escape(c) for c in text)
     return f'"{"".join(safe)}"'
+
+
+def one_line(text: str) -> str:
+    """A sentence that no name in it can break into lines, reorder or drown."""
+    short = text if len(text) <= LONGEST_SENTENCE else f"{text[:LONGEST_SENTENCE]}…"
+    return "".join(c if c.isprintable() else escape(c) for c in short)
 
 
 def escape(character: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from qgen.diagnostics.catalogue.code import Code
 from qgen.diagnostics.value import Diagnostic, Place, Related
+from qgen.spec.messages import one_line
 from qgen.spec.spans import Path, Span, scan
 
 At = Literal["key", "value"]
@@ -50,7 +51,12 @@ class Text:
         """A diagnostic of a code at a place or at a pair of offsets."""
         where = place if isinstance(place, Place) else self.place(*place)
         return Diagnostic(
-            where, code.code, code.severity, message, help, tuple(related)
+            where,
+            code.code,
+            code.severity,
+            one_line(message),
+            one_line(help),
+            tuple(Related(each.place, one_line(each.label)) for each in related),
         )
 
 

@@ -1,0 +1,1 @@
+"""A support desk, as far as its background jobs need one."""
