@@ -18,7 +18,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from . import codec, commands, errors
+from . import codec, commands, errors, money_commands
+from .windows import PERIODS
 
 log = logging.getLogger(__package__)
 
@@ -110,6 +111,36 @@ def parser() -> Parser:
     command = add("replay", commands.replay_cause, "run approved jobs again", decisions)
     command.add_argument("cause")
     command.add_argument("--limit", type=_count, metavar="N")
+    command.add_argument(
+        "--pay-again", action="store_true", help="buy steps whose answer is lost again"
+    )
+    command = add(
+        "resolve", money_commands.resolve_call, "say what a call has cost", decisions
+    )
+    command.add_argument("id")
+    command.add_argument("--step", help="which of its calls, where several are unknown")
+    what = command.add_mutually_exclusive_group(required=True)
+    what.add_argument("--spent", metavar="AMOUNT", help="it was billed this much")
+    what.add_argument("--not-spent", action="store_true", help="it was not billed")
+    command.add_argument("--by", required=True, metavar="NAME", help="who decides")
+    command.add_argument(
+        "--note", required=True, metavar="TEXT", help="how it is known"
+    )
+
+    shown = add("caps", money_commands.show_caps, "what agents spend, and may")
+    brakes = shown.add_subparsers(metavar="BRAKE")
+    command = add("lower", money_commands.lower_cap, "put the brake on a cap", brakes)
+    command.add_argument("agent")
+    command.add_argument("window", choices=PERIODS)
+    command.add_argument("amount")
+    command.add_argument("--by", required=True, metavar="NAME", help="who decides")
+    command = add("restore", money_commands.restore_cap, "take the brake off", brakes)
+    command.add_argument("agent")
+    command.add_argument("window", choices=PERIODS)
+    command.add_argument("--by", required=True, metavar="NAME", help="who decides")
+
+    command = add("doctor", money_commands.doctor, "compare what must agree")
+    command.add_argument("--repair", action="store_true", help="set it right")
     return top
 
 

@@ -12,10 +12,11 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from . import catalog, client, dead_letters, health, migrate, operations
+from . import catalog, client, dead_letters, health, migrate, operations, spending
 from .codec import describe_invalid, encode
 from .definitions import Job
 from .errors import PayloadRefused
+from .spending import CALL_COLUMNS, CAP_COLUMNS
 from .views import table
 
 STATES: Final = ("queued", "active", "held", "completed", "failed", "cancelled")
@@ -92,6 +93,8 @@ def show_job(options: Namespace) -> Answer:
         for name, value in row.items()
         if value not in (None, []) and name not in ("attempts", "paid_calls")
     ]
+    if row["paid_calls"]:
+        lines += ["", table(CALL_COLUMNS, row["paid_calls"])]
     if row["attempts"]:
         columns = ("attempt", "outcome", "started_at", "ended_at", "worker", "error")
         tried = [each | {"error": _message(each["error"])} for each in row["attempts"]]
@@ -138,6 +141,8 @@ def status(_options: Namespace) -> Answer:
         table(columns, _named("queue", now["queues"])),
         table(workers, now["workers"]) if now["workers"] else "no live worker",
     ]
+    if now["agents"]:
+        parts.append(table(CAP_COLUMNS, spending.by_window(now["agents"])))
     if now["removed_jobs"]:
         rows = [
             {"removed job": k, "waiting": n} for k, n in now["removed_jobs"].items()
@@ -198,7 +203,12 @@ def approve_cause(options: Namespace) -> Answer:
 
 def replay_cause(options: Namespace) -> Answer:
     """``dead-letters replay``: 1 if any row was refused."""
-    done = dead_letters.replay(options.cause, by=options.by, limit=options.limit)
+    done = dead_letters.replay(
+        options.cause,
+        by=options.by,
+        limit=options.limit,
+        pay_again=options.pay_again,
+    )
     rows = [{"id": id_, "answer": "replayed"} for id_ in done["replayed"]]
     rows += [{"id": row["id"], "answer": row["why"]} for row in done["refused"]]
     return Answer(done, table(("id", "answer"), rows), 1 if done["refused"] else 0)

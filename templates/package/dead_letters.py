@@ -14,6 +14,7 @@ import uuid
 from typing import Any, Final
 
 from . import catalog, statements, views
+from .books import Books
 from .codec import text_form
 from .database import DataError, Row, Transaction
 from .definitions import BONUS
@@ -77,25 +78,28 @@ def approve(cause: str, *, by: str, note: str, limit: int) -> Row:
     return {"cause": cause, "limit": limit}
 
 
-def replay(cause: str, *, by: str, limit: int | None = None) -> dict[str, list[Any]]:
+def replay(
+    cause: str, *, by: str, limit: int | None = None, pay_again: bool = False
+) -> dict[str, list[Any]]:
     """Puts approved rows back to the queue, the oldest first: ``replayed``, ``refused``.
 
     The approval's row is locked meanwhile, so two who press at once replay once.
-    ``limit`` asks for fewer than the approval has left.  Raises NotFound.
+    ``limit`` asks for fewer than the approval has left.  ``pay_again`` buys steps again
+    that were billed and of which nothing was kept.  Raises NotFound.
     """
     if limit is not None and limit < 1:
         raise Refused(f"--limit is 1 or more, not {limit}")
     for _ in range(3):
         try:
             with transaction() as tx:
-                return _replay(tx, text_form(cause), by, limit)
+                return _replay(tx, text_form(cause), by, limit, pay_again)
         except DataError:
             continue  # a twin was enqueued between the look and the write: look again
     raise Refused("jobs with the same unique key keep arriving: try again")
 
 
 def _replay(
-    tx: Transaction, cause: str, by: str, limit: int | None
+    tx: Transaction, cause: str, by: str, limit: int | None, pay_again: bool
 ) -> dict[str, list[Any]]:
     approval = tx.one(statements.APPROVAL, cause=cause)
     left = approval["most"] - approval["used"] if approval else 0
@@ -115,6 +119,8 @@ def _replay(
         if limit is not None and len(chosen) == limit:
             break
         why = _refusal(row, approval)
+        if why is None and row["unanswered"] and not pay_again:
+            why = "a step was billed and its answer is lost: --pay-again buys it again"
         if why is None and row["unique_key"] in keys:
             why = "an older row with the same unique key was chosen"
         if why is None and approval is not None and len(chosen) >= left:
@@ -128,6 +134,11 @@ def _replay(
         if row["unique_key"] is not None:
             keys.add(row["unique_key"])
     replayed = _requeue(tx, chosen)
+    if pay_again and replayed:
+        books = Books(tx, replayed)
+        for id_ in replayed:
+            books.buy_again(id_)
+        books.flush()
     for row in chosen:
         if row["id"] not in replayed:
             refused.append({"id": row["id"], "why": "it changed meanwhile: try again"})

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from . import catalog, migrate, record, statements, views
+from . import catalog, migrate, record, spending, statements, views
 from .broker import Broker
 from .database import Database, Row, Transaction
 from .errors import NotFound
@@ -63,10 +63,11 @@ def status() -> Row:
         queues = tx.all(statements.QUEUES)
         boots = live_boots(tx)
         removed = tx.all(statements.UNKNOWN_JOBS, jobs=catalog.versions())
+        agents = spending.agents(tx)
     return {
         "states": states,
         "queues": _queues(queues, boots),
-        "agents": {},
+        "agents": agents,
         "workers": [_worker(boot) for boot in boots],
         "dead_letters": states["failed"],
         "held": states["held"],
@@ -137,13 +138,18 @@ def listed(
 def show(id_: str) -> Row:
     """One row with its ``attempts`` (those that did not complete) and ``paid_calls``."""
     with transaction() as tx:
-        row = tx.one(statements.ROW, id=_uuid(id_))
+        row = tx.one(statements.ROW, id=as_id(id_))
         if row is None:
             raise NotFound(f"no job has the id {id_}")
         attempts = tx.all(statements.ATTEMPTS, id=row["id"])
+        calls = spending.calls_of(tx, row["id"])
     shown = views.shown(row)
     shown["attempts"] = [views.shown(attempt) for attempt in attempts]
-    shown["paid_calls"] = []
+    shown["paid_calls"] = [
+        views.shown(call)
+        | {"corrections": [views.shown(entry) for entry in call["corrections"]]}
+        for call in calls
+    ]
     return shown
 
 
@@ -158,7 +164,7 @@ def cancel(ids: Iterable[str], by: str) -> dict[str, list[str]]:
     }
     for text in dict.fromkeys(ids):
         try:
-            id_ = _uuid(text)
+            id_ = as_id(text)
         except NotFound:
             answers["not_found"].append(text)
             continue
@@ -190,7 +196,8 @@ def recover() -> dict[str, int]:
     return counts | {"errors": second["errors"]}
 
 
-def _uuid(text: Any) -> str:
+def as_id(text: Any) -> str:
+    """An id as the record has it, or NotFound."""
     try:
         return str(uuid.UUID(text))
     except ValueError:

@@ -14,9 +14,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Final, NoReturn, Protocol
 
-from .amounts import millionths
+from .amounts import MILLION, millionths
 from .calls import Opened, Opening, Report, Shut, outcome_of
 from .codec import decode, encode
 from .definitions import Agent, Job
@@ -180,9 +181,11 @@ class Purse:
 
     async def whole(self, run: Callable[[], Awaitable[Any]]) -> Any:
         """Runs a handler whose attempt is one paid call, settled at what it charged."""
-        return await self.call(
-            WHOLE, lambda _key: run(), None, lambda _: self._charged, None, None
-        )
+
+        def cost(_result: object) -> Decimal | None:
+            return None if self._charged is None else Decimal(self._charged) / MILLION
+
+        return await self.call(WHOLE, lambda _key: run(), None, cost, None, None)
 
     # Opening
 

@@ -15,15 +15,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from . import catalog
+from .amounts import decimal
 from .codec import decode
 from .database import Row
 
 MASK: Final = "***"
-MILLION: Final = 1_000_000
 
-_JSON: Final = ("result", "error", "progress", "windows", "queues")
+_JSON: Final = ("result", "error", "progress", "windows", "queues", "kept")
 _INSTANTS: Final = ("oldest", "newest", "last_seen", "slot")
-_MONEY: Final = ("cost", "reserved")
+_MONEY: Final = ("cost", "reserved", "max_cost", "reported", "amount")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _WIDEST: Final = 60
 
@@ -41,7 +41,7 @@ def _shown(name: str, value: Any, row: Row) -> Any:
     if name in _JSON:
         return decode(value)
     if name in _MONEY:
-        return money(value)
+        return decimal(value)
     if name.endswith("_at") or name in _INSTANTS:
         return instant(value)
     return value
@@ -73,13 +73,6 @@ def instant(milliseconds: int) -> str:
     except OverflowError:
         return str(milliseconds)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def money(millionths: int) -> str:
-    """A decimal string, at least two places and as many as are needed."""
-    sign = "-" if millionths < 0 else ""
-    whole, rest = divmod(abs(millionths), MILLION)
-    return f"{sign}{whole}.{f'{rest:06d}'.rstrip('0'):0<2}"
 
 
 def table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
