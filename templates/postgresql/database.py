@@ -98,9 +98,10 @@ class Transaction:
 
     def all(self, sql: str, **params: object) -> list[Row]:
         """Every row of the answer."""
-        with self._connection.cursor(row_factory=dict_row, binary=True) as cursor:
+        # Not connection.cursor(): a caller's connection may make another kind.
+        with psycopg.Cursor(self._connection, row_factory=dict_row) as cursor:
             _register(cursor.adapters)
-            cursor.execute(_text(sql), params)
+            cursor.execute(_text(sql), params, binary=True)
             if self._pipeline is not None:
                 # Without a Sync the server does not count us as idle, and a process
                 # frozen here would keep its locks for ever.
@@ -191,10 +192,23 @@ def callers(connection: object) -> Transaction:
 
     Takes a psycopg connection, or a SQLAlchemy connection or session on psycopg.
     """
-    found: object = connection
+    found = _driver(connection)
+    if isinstance(found, psycopg.Connection):
+        return Transaction(found)
+    raise TypeError(
+        f"connection= takes a psycopg or SQLAlchemy connection or session, not "
+        f"{type(connection).__name__}"
+    )
+
+
+def _driver(connection: object) -> object:
+    """psycopg's connection under SQLAlchemy's; anything else as it is."""
+    found: Any = connection
     for _ in range(4):
-        if isinstance(found, psycopg.Connection):
-            return Transaction(found)
+        if isinstance(found, psycopg.Connection | psycopg.AsyncConnection):
+            break
+        if hasattr(found, "exec_driver_sql") and not found.in_transaction():
+            found.begin()  # else its commit() would see nothing to commit
         inner = getattr(found, "driver_connection", None)
         if inner is None:
             inner = getattr(found, "connection", None)
@@ -202,10 +216,7 @@ def callers(connection: object) -> Transaction:
         if inner is None:
             break
         found = inner
-    raise TypeError(
-        f"connection= takes a psycopg or SQLAlchemy connection or session, not "
-        f"{type(connection).__name__}"
-    )
+    return found
 
 
 class AsyncTransaction:
@@ -216,19 +227,15 @@ class AsyncTransaction:
 
     async def all(self, sql: str, **params: object) -> list[Row]:
         """Every row of the answer."""
-        if isinstance(self._connection, psycopg.AsyncConnection):
-            async with self._connection.cursor(
-                row_factory=dict_row, binary=True
-            ) as cursor:
-                _register(cursor.adapters)
-                await cursor.execute(_text(sql), params)
-                return await cursor.fetchall()
-        if hasattr(self._connection, "run_sync"):
-            rows: list[Row] = await self._connection.run_sync(
-                lambda synchronous: callers(synchronous).all(sql, **params)
-            )
-            return rows
-        return callers(self._connection).all(sql, **params)
+        found = self._connection
+        if hasattr(found, "run_sync"):
+            found = await found.run_sync(_driver)
+        if not isinstance(found, psycopg.AsyncConnection):
+            return callers(found).all(sql, **params)
+        async with psycopg.AsyncCursor(found, row_factory=dict_row) as cursor:
+            _register(cursor.adapters)
+            await cursor.execute(_text(sql), params, binary=True)
+            return await cursor.fetchall()
 
 
 def conninfo(url: str) -> str:
