@@ -128,11 +128,13 @@ def callers(connection: object) -> Transaction:
 
     Takes a sqlite3 connection, or a SQLAlchemy connection or session on sqlite3.
     """
-    found: object = connection
+    found: Any = connection
     for _ in range(4):
         if isinstance(found, sqlite3.Connection):
             _begin(found)
             return Transaction(found)
+        if hasattr(found, "exec_driver_sql") and not found.in_transaction():
+            found.begin()  # else its commit() would see nothing to commit
         inner = getattr(found, "driver_connection", None)
         if inner is None:
             inner = getattr(found, "connection", None)
