@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 SUPPORTED: Final = ((0, 26), (0, 28))
 POLL: Final = 0.01  # seconds between two looks at Redis while every slot is busy
 WAIT: Final = 0.25  # seconds one wait in Redis takes at most
+DEAF: Final = 5.0  # seconds after which a silent connection is given up
 BURST_IDLE: Final = 1.0  # seconds between two looks whether anything is due
 
 
@@ -91,7 +92,8 @@ class Consumer(Worker):
                 return 0
             if self._take is None:
                 self._take = self.pool.register_script(TAKE)
-            bodies: list[bytes] = await self._take(keys=self._keys, args=[free])
+            async with asyncio.timeout(DEAF):
+                bodies: list[bytes] = await self._take(keys=self._keys, args=[free])
             for body in bodies:
                 self._begin(body)
             return len(bodies)
@@ -101,14 +103,15 @@ class Consumer(Worker):
         async with self._taking:
             if self._free() <= 0:
                 return False
-            popped = await self.pool.bzpopmin(self._keys, timeout=WAIT)
-            if popped is None:
-                return False
-            key = JOB_KEY + popped[1]
-            pipe = self.pool.pipeline(transaction=True)
-            pipe.get(key)
-            pipe.delete(key)
-            body, _ = await pipe.execute(raise_on_error=False)
+            async with asyncio.timeout(DEAF):
+                popped = await self.pool.bzpopmin(self._keys, timeout=WAIT)
+                if popped is None:
+                    return False
+                key = JOB_KEY + popped[1]
+                pipe = self.pool.pipeline(transaction=True)
+                pipe.get(key)
+                pipe.delete(key)
+                body, _ = await pipe.execute(raise_on_error=False)
             self._begin(body if isinstance(body, bytes) else b"")
             return True
 
