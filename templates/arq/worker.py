@@ -73,7 +73,8 @@ class Consumer(Worker):
         try:
             if self._free() and not await self._fill() and await self._wait():
                 await self._fill()  # what was published together arrives together
-            await self.heart_beat()
+            async with asyncio.timeout(DEAF):
+                await self.heart_beat()
         except (RedisError, OSError) as error:
             log.warning("redis: %s", str(error).split("\n")[0])
             await asyncio.sleep(0.5)

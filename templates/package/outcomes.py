@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from . import catalog
-from .codec import encode
+from .codec import encode_result
 from .database import Row
 from .definitions import Job
 from .errors import Defer
@@ -82,7 +82,7 @@ def completed(held: Held, result: object) -> Ending:
         attempt=held.attempt,
         state="completed",
         outcome="completed",
-        result=encode(result),
+        result=encode_result(result),
     )
 
 
