@@ -27,6 +27,7 @@ from pydantic import BaseModel
 from .errors import PayloadRefused
 
 MAX_PAYLOAD_BYTES: Final = 1_000_000
+MAX_RESULT_BYTES: Final = 4_000_000
 MAX_DEPTH: Final = 100
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -49,6 +50,19 @@ def encode(value: object) -> str:
     except (TypeError, ValueError, RecursionError):
         pass
     return json.dumps(_plain(value, 0), ensure_ascii=False, allow_nan=False)
+
+
+def encode_result(value: object) -> str:
+    """JSON text of a result; the beginning of one that is larger than is kept.
+
+    A larger one would take longer to write than a statement may, for ever.
+    """
+    text = encode(value)
+    size = len(text.encode())
+    if size <= MAX_RESULT_BYTES:
+        return text
+    refused = f"{size:,} bytes of JSON; at most {MAX_RESULT_BYTES:,} are kept"
+    return encode({"$refused": refused, "$begins": text[:1000]})
 
 
 def decode(text: Any) -> Any:
