@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Final
 
 from . import lock, outline, overlays, view
@@ -35,14 +36,18 @@ class Compilation:
 def compile(
     data: bytes, spec: str, target: str | None = None, committed: str = ""
 ) -> Compilation:
-    """Compile a spec named ``spec``; ``committed`` is the text of the lock beside it."""
+    """Compile a spec.  ``committed`` is the text of the lock beside it.
+
+    ``spec`` is its path as diagnostics show it; files name only its last part, so the
+    folder changes nothing in them.
+    """
     model, found = analyse(data, spec, target)
     if model is None:
         return Compilation(found)
     ejected = lock.parse(committed).ejected
     files = tuple(
         replace(file, kind="ejected") if file.path in ejected else file
-        for file in files_of(model, spec)
+        for file in files_of(model, PurePath(spec).name)
     )
     return Compilation(found, model, files, stubs(model))
 

@@ -235,4 +235,7 @@ def models(draw: st.DrawFn) -> m.Model:
             for name in sorted(names)
         ),
         workers=tuple(m.Worker(name, tuple(names), 4) for name in sorted(names)),
+        facts=tuple(
+            m.Fact(draw(TEXTS), "GIVEN", draw(TEXTS), draw(TEXTS)) for _ in range(3)
+        ),
     )

@@ -99,6 +99,33 @@ def test_no_text_of_a_spec_becomes_code(model):
                 assert getattr(node, "module", "") not in ("os", "sys"), path
 
 
+@given(samples.models())
+@SLOW
+def test_no_text_of_a_spec_breaks_the_plan(model):
+    files = compiler.files_of(model, "queue.toml\n-->\n# x")
+    (plan,) = (file.text for file in files if file.path.endswith("/QUEUE.md"))
+    lines = plan.split("\n")
+    assert [line for line in lines if line.startswith("#")] == HEADINGS
+    assert lines[0].endswith(" -->") and lines[0].count("-->") == 1
+    columns = 0
+    for line in lines:
+        if line.startswith("|"):
+            cells = len(re.findall(r"(?<!\\)\|", line)) - 1
+            assert columns in (0, cells), line
+        columns = cells if line.startswith("|") else 0
+        assert not re.search(r"(?<![\\`])<(?!!--)", re.sub("`[^`]*`+", "", line)), line
+
+
+HEADINGS = [
+    "# The queue of support",
+    "## BASIS",
+    "## WORKER PLAN",
+    "## JOB STATES",
+    "## RECOVERY AND DEAD-LETTER",
+    "## FAILURE CHECKLIST",
+    "## TEST CASES",
+    "## NEXT STEP",
+]
 VALUES = st.recursive(
     st.none()
     | st.booleans()
