@@ -23,7 +23,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Format
 from psycopg.rows import dict_row
 
-from .errors import SetupError, Unavailable
+from .errors import Locked, SetupError, Unavailable
 
 SCHEMES: Final = ("postgresql", "postgres")
 DIALECT: Final = "postgresql"
@@ -44,7 +44,7 @@ _AWAY: Final = (
 # Neither a user's open transaction, nor a migration, nor a frozen process may make
 # others stall: each of our transactions gives up by itself.
 _LIMITS: Final = """
-SELECT set_config('lock_timeout', %(ms)s, true),
+SELECT set_config('lock_timeout', %(half)s, true),
     set_config('statement_timeout', %(ms)s, true),
     set_config('idle_in_transaction_session_timeout', %(ms)s, true)
 """
@@ -137,7 +137,8 @@ class Database:
         with self._explained():
             connection = self._connection or self._open()
             with connection.pipeline() as pipeline, connection.transaction():
-                connection.execute(_LIMITS, {"ms": str(int(self._patience * 1000))})
+                ms = int(self._patience * 1000)
+                connection.execute(_LIMITS, {"ms": str(ms), "half": str(ms // 2)})
                 yield Transaction(connection, pipeline)
 
     @contextmanager
@@ -170,6 +171,8 @@ class Database:
             raise SetupError(
                 f"{_first_line(error)}: grant it to the user of the address"
             ) from error
+        except pg.LockNotAvailable as error:
+            raise Locked(f"PostgreSQL: {_first_line(error)}") from error
         except _AWAY as error:
             self.close()
             raise Unavailable(
