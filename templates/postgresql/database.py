@@ -186,12 +186,21 @@ class Database:
             ) from error
 
     def _open(self) -> psycopg.Connection[Any]:
+        # An address may set any of these itself.  The kernel gives up a server that is
+        # gone without a word; else a beat would wait for a quarter of an hour.
+        seconds = max(1, int(self._patience))
+        options: dict[str, Any] = {
+            "connect_timeout": seconds,
+            "tcp_user_timeout": seconds * 1000,
+            "keepalives_idle": seconds,
+            "keepalives_interval": seconds,
+            "keepalives_count": 2,
+        }
         # No server-side prepared statements: they do not survive every pooler.
         self._connection = psycopg.connect(
-            self._url,
+            **(options | conninfo_to_dict(self._url)),
             autocommit=True,
             prepare_threshold=None,
-            connect_timeout=max(1, int(self._patience)),
         )
         return self._connection
 
