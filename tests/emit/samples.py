@@ -228,7 +228,7 @@ def models(draw: st.DrawFn) -> m.Model:
                 ladder=tuple(draw(st.lists(st.floats(0.1, 1e6), max_size=12))),
                 max_elapsed=draw(st.none() | st.floats(1, 1e6)),
             )
-            for name in sorted(names)
+            for name in sorted({*names, "default"})
         ),
         queues=tuple(
             m.Queue(name, tuple(draw(st.lists(WORDS, max_size=4))))
