@@ -14,10 +14,10 @@ from typing import Any, Final
 from uuid import uuid4
 
 import redis
-
-import servers
 from engine import faults
 from engine.faults import Row
+
+import servers
 
 SPEC: Final = faults.QUICK + """
 [retries.once]
