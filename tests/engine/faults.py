@@ -431,21 +431,21 @@ class Package:
 
     def worker(self, *args: str, env: dict[str, str] | None = None) -> Worker:
         """`python -m <package> worker ARGS`."""
-        return self._start(["-m", self.tree.name, "worker", *args], env)
+        return self.start("-m", self.tree.name, "worker", *args, env=env)
 
     def faulty(
         self, point: str, pipe: Path, *args: str, env: dict[str, str] | None = None
     ) -> Worker:
         """The same, but it waits at a point of the engine: see `faulty.py`."""
         command = args or ("worker",)
-        return self._start(
-            [str(FAULTY), point, str(pipe), "-m", self.tree.name, *command], env
-        )
+        words = [str(FAULTY), point, str(pipe), "-m", self.tree.name, *command]
+        return self.start(*words, env=env)
 
-    def _start(self, command: list[str], env: dict[str, str] | None) -> Worker:
+    def start(self, *words: str, env: dict[str, str] | None = None) -> Worker:
+        """`python WORDS` beside the package; its output goes to a log."""
         log = self.folder / f"worker-{next(_logs)}.log"
         return Worker(
-            [sys.executable, *command], self.tree.folder, self.env | (env or {}), log
+            [sys.executable, *words], self.tree.folder, self.env | (env or {}), log
         )
 
     def ready(self, *workers: Worker) -> None:

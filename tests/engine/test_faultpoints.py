@@ -152,6 +152,21 @@ def test_frozen(make: Make, tmp_path: Path, dialect: str, point: str) -> None:
         check_end(package, id_, attempts, (1, most))
 
 
+def test_a_caller_that_dies(make: Make, tmp_path: Path) -> None:
+    """Killed between the commit of its row and the push: the job is accepted and runs."""
+    package = make(SPEC)
+    folder = tmp_path / "point"
+    folder.mkdir()
+    words = ("enqueue", "work", '{"n": 1}')
+    with package.faulty("mid-dispatch", folder, *words) as caller:
+        until((folder / "reached").exists, caller.log)
+        caller.kill()
+    (row,) = package.rows()
+    assert row["dispatched_at"] is not None, "marked, and never pushed"
+    with package.worker():
+        check_end(package, row["id"], 1, (1, 1))
+
+
 def test_killed_while_it_migrates(make: Make, tmp_path: Path, dialect: str) -> None:
     """A migration is all or nothing; the next one makes every table."""
     folder = tmp_path / "point"
@@ -173,7 +188,7 @@ def test_frozen_while_it_migrates(make: Make, tmp_path: Path, dialect: str) -> N
     with package.faulty("mid-migrate", folder, "migrate") as migrator:
         until((folder / "reached").exists, migrator.log)
         migrator.freeze()
-        with package._start(["-m", package.name, "migrate"], None) as second:
+        with package.start("-m", package.name, "migrate") as second:
             time.sleep(STALL)
             assert second.running, second.log()
             release(folder)

@@ -282,3 +282,55 @@ def test_twenty_releases_are_free(make: Make) -> None:
 
 def started_again(package: Package, before: int) -> None:
     until(lambda: len(package.ledger.starts(1)) > before, "its next run")
+
+
+def test_sigterm_to_a_blocked_process(package: Package) -> None:
+    """A handler that blocks the event loop is released; the process ends with 0."""
+    api = package.api
+    with package.worker() as worker:
+        blocking = api.enqueue(api.Work(n=1, mode="block", seconds=3600)).id
+        until(lambda: package.ledger.starts(1), "its start")
+        worker.terminate()
+        assert worker.exit_code() == 0, worker.log()
+    row = package.row(blocking)
+    assert (row["state"], row["reason"]) == ("queued", "released")
+    assert row["attempt"] == row["releases"] == 1
+
+
+def test_under_arqs_own_command(package: Package, tmp_path: Path) -> None:
+    """`arq <package>.worker.Main` hosts the same worker: it drains and ends with 0."""
+    gate = tmp_path / "gate"
+    with package.start("-m", "arq", f"{package.name}.worker.Main") as worker:
+        short, long = two_jobs(package, gate)
+        both_run(package)
+        worker.terminate()
+        until(lambda: "draining" in worker.log(), worker.log)
+        gate.touch()
+        assert worker.exit_code() == 0, worker.log()
+    assert package.row(short)["state"] == "completed"
+    row = package.row(long)
+    assert (row["state"], row["reason"]) == ("queued", "released")
+
+
+def test_cancels_race_with_claims(package: Package) -> None:
+    """Two hundred jobs are cancelled while a worker takes them: each answer is true.
+
+    `cancelled`: it never ran.  `cancelling`: it did, and is cancelled or had ended.
+    """
+    api = package.api
+    with package.worker() as worker:
+        package.ready(worker)
+        made = api.enqueue_many([api.Work(n=n, seconds=0.02) for n in range(200)])
+        answers = {n: api.cancel(one.id) for n, one in enumerate(made)}
+        package.settled()
+        assert worker.running
+    for n, answer in answers.items():
+        row = package.row(made[n].id)
+        starts = package.ledger.starts(n)
+        if answer == "cancelled":
+            assert (row["state"], starts) == ("cancelled", []), row
+        elif answer == "cancelling":
+            assert row["state"] in ("cancelled", "completed"), row
+            assert len(starts) <= 1
+        else:
+            assert (row["state"], len(starts)) == ("completed", 1), row
