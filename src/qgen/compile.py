@@ -45,16 +45,18 @@ def compile(
     if model is None:
         return Compilation(found)
     ejected = lock.parse(committed).ejected
-    files = tuple(
-        replace(file, kind="ejected") if file.path in ejected else file
-        for file in files_of(model, PurePath(spec).name)
-    )
+    files = files_of(model, PurePath(spec).name, ejected)
     return Compilation(found, model, files, stubs(model))
 
 
-def files_of(model: Model, spec: str) -> tuple[File, ...]:
+def files_of(
+    model: Model, spec: str, ejected: frozenset[str] = frozenset()
+) -> tuple[File, ...]:
     """Every file of the project, the ones that are the user's included."""
-    files = tuple(_files(model, spec))
+    files = tuple(
+        replace(file, kind="ejected") if file.path in ejected else file
+        for file in _files(model, spec)
+    )
     path = f"{view.package_path(model)}/QUEUE.md"
     plan = {
         "model": model,
@@ -62,7 +64,8 @@ def files_of(model: Model, spec: str) -> tuple[File, ...]:
         "rows": outline.rows(files, path, model),
         "cases": outline.cases(files),
     }
-    return (*files, File(path, render(PLAN, path, spec, **plan)))
+    kind: Kind = "ejected" if path in ejected else "managed"
+    return (*files, File(path, render(PLAN, path, spec, **plan), kind))
 
 
 def _files(model: Model, spec: str) -> Iterator[File]:

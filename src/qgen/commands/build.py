@@ -24,6 +24,8 @@ def run(spec: str, target: str | None, force: bool, **options: Any) -> int:
             return _emit(job, force, output)
     except Unwritable as error:
         raise Stop(str(error)) from None
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise Stop(
             f"cannot write {error.filename or job.root}: {error.strerror}; the next"
