@@ -157,6 +157,7 @@ def check(args: list[str]) -> int:
         ["-m", "black", "--check", "--quiet", "--diff", *code],
         ["-m", "mypy", "--strict", "src/qgen"],
         ["-m", "mypy", "--strict", "dev.py", "templates/tests/servers.py", "bench"],
+        ["-m", "mypy", "--strict", "examples/demo.py"],
         ["tests/trees.py", *args],
     ]
     failed = 0

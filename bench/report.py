@@ -23,6 +23,9 @@ one machine, the systems taking turns. Compare figures within a table only, as r
 LIBRARIES = ("arq", "redis", "psycopg", "asyncpg", "pydantic")
 
 
+LOAD_BEFORE = os.getloadavg()[0]  # what else the machine was doing
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -67,8 +70,9 @@ def conditions() -> str:
     """The machine and the versions, as a list."""
     versions = [f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES]
     lines = [
-        f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, load"
-        f" {os.getloadavg()[0]:.1f}; servers, client and worker share them",
+        f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}; servers,"
+        f" client and worker share them; load {LOAD_BEFORE:.1f} before the run,"
+        f" {os.getloadavg()[0]:.1f} after it",
         f"Python {platform.python_version()}, {', '.join(versions)},"
         f" SQLite {sqlite3.sqlite_version}",
         "Redis without persistence; PostgreSQL with fsync, full_page_writes and"

@@ -40,7 +40,7 @@ def _failed(error: Exception) -> int:
     import traceback
 
     traceback.print_exc()
-    print("qgen: this is a bug in qgen; nothing was written", file=sys.stderr)
+    print("qgen: this is a bug in qgen; please report it with the lines above", file=sys.stderr)
     return 3
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Final
 
 from . import lock, outline, overlays, view
@@ -35,21 +36,27 @@ class Compilation:
 def compile(
     data: bytes, spec: str, target: str | None = None, committed: str = ""
 ) -> Compilation:
-    """Compile a spec named ``spec``; ``committed`` is the text of the lock beside it."""
+    """Compile a spec.  ``committed`` is the text of the lock beside it.
+
+    ``spec`` is its path as diagnostics show it; files name only its last part, so the
+    folder changes nothing in them.
+    """
     model, found = analyse(data, spec, target)
     if model is None:
         return Compilation(found)
     ejected = lock.parse(committed).ejected
-    files = tuple(
-        replace(file, kind="ejected") if file.path in ejected else file
-        for file in files_of(model, spec)
-    )
+    files = files_of(model, PurePath(spec).name, ejected)
     return Compilation(found, model, files, stubs(model))
 
 
-def files_of(model: Model, spec: str) -> tuple[File, ...]:
+def files_of(
+    model: Model, spec: str, ejected: frozenset[str] = frozenset()
+) -> tuple[File, ...]:
     """Every file of the project, the ones that are the user's included."""
-    files = tuple(_files(model, spec))
+    files = tuple(
+        replace(file, kind="ejected") if file.path in ejected else file
+        for file in _files(model, spec)
+    )
     path = f"{view.package_path(model)}/QUEUE.md"
     plan = {
         "model": model,
@@ -57,7 +64,8 @@ def files_of(model: Model, spec: str) -> tuple[File, ...]:
         "rows": outline.rows(files, path, model),
         "cases": outline.cases(files),
     }
-    return (*files, File(path, render(PLAN, path, spec, **plan)))
+    kind: Kind = "ejected" if path in ejected else "managed"
+    return (*files, File(path, render(PLAN, path, spec, **plan), kind))
 
 
 def _files(model: Model, spec: str) -> Iterator[File]:

@@ -2,7 +2,7 @@
 
 A text of the spec reaches a template as ``str`` and leaves it only through a filter that
 makes ``Code`` of it; printing anything else raises.  The two SQL templates see no text
-of the spec at all, only the checked names of the table and the project.
+of the spec at all, only the checked name of the table.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ def render_sql(template: str, path: str, spec: str, model: Model) -> str:
     """The same for a file that holds SQL and needs names only."""
     names = {
         "table": literal.name(model.record.table),
-        "project": literal.name(model.project.name),
     }
     return _headed(path, spec, _sql_environment().get_template(template).render(names))
 

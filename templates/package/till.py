@@ -17,7 +17,7 @@ from .books import Books
 from .calls import Opened, Report, Shut
 from .codec import encode
 from .database import Database, DataError
-from .errors import QueueError
+from .errors import Locked, QueueError
 from .paid import Order
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class Till:
             return waiting
         try:
             self._commit(orders, settlings)
-        except DataError as error:
+        except (Locked, *DataError) as error:
             waiting += self._one_by_one([*orders, *settlings], error)
         except QueueError as error:
             log.warning(
@@ -88,6 +88,8 @@ class Till:
         if len(items) > 1:
             return [left for item in items for left in self.write([item])]
         (item,) = items
+        if isinstance(error, Locked):
+            return [item]  # its row's, while the others were written
         if isinstance(item, Order):
             log.error("job %s: no call opened: %s", item.opening.job_id, error)
             answer(item.answer, Shut("room", f"the database refused the call: {error}"))

@@ -228,11 +228,14 @@ def models(draw: st.DrawFn) -> m.Model:
                 ladder=tuple(draw(st.lists(st.floats(0.1, 1e6), max_size=12))),
                 max_elapsed=draw(st.none() | st.floats(1, 1e6)),
             )
-            for name in sorted(names)
+            for name in sorted({*names, "default"})
         ),
         queues=tuple(
             m.Queue(name, tuple(draw(st.lists(WORDS, max_size=4))))
             for name in sorted(names)
         ),
         workers=tuple(m.Worker(name, tuple(names), 4) for name in sorted(names)),
+        facts=tuple(
+            m.Fact(draw(TEXTS), "GIVEN", draw(TEXTS), draw(TEXTS)) for _ in range(3)
+        ),
     )

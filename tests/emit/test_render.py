@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 from emit import samples
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from qgen import compile as compiler
@@ -24,6 +24,7 @@ RUFF = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--qu
 SLOW = settings(
     deadline=None,
     max_examples=30,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking takes minutes
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
@@ -42,7 +43,7 @@ def rendered(model):
 @SLOW
 def test_every_file_is_black_exact_and_lint_free(model):
     texts = rendered(model)
-    changed = format.finish(texts)
+    changed = format.finish(texts, ENGINE)
     for path, text in texts.items():
         assert format.black(text) == changed.get(path, text), path
         # Only a union too long for its line is left to black.
@@ -60,7 +61,7 @@ def test_names_of_any_length_fit(names):
         for index, name in enumerate(names)
     ]
     model = samples.model(*{job.name: job for job in jobs}.values())
-    assert format.finish(rendered(model)) == {}
+    assert format.finish(rendered(model), ENGINE) == {}
 
 
 @pytest.mark.parametrize("length", range(1, 64))
@@ -83,8 +84,12 @@ def test_a_field_of_any_length_fits(length):
 CALLED = {
     *("ConfigDict", "Field", "Job", "Project", "Queue", "Retry", "Worker"),
     *("Decimal", "UUID", "datetime", "date", "timezone", "timedelta"),
-    "NotImplementedError",
+    *("NotImplementedError", "Path", "resolve"),
 }
+ENGINE = [
+    f"src/support_queue/{name}.py"
+    for name in ("client", "definitions", "errors", "runner")
+]
 
 
 @given(samples.models())
@@ -99,6 +104,34 @@ def test_no_text_of_a_spec_becomes_code(model):
                 assert getattr(node, "module", "") not in ("os", "sys"), path
 
 
+@given(samples.models())
+@SLOW
+def test_no_text_of_a_spec_breaks_the_plan(model):
+    files = compiler.files_of(model, "queue.toml\n-->\n# x")
+    (plan,) = (file.text for file in files if file.path.endswith("/QUEUE.md"))
+    lines = plan.split("\n")
+    assert [line for line in lines if line.startswith("#")] == HEADINGS
+    assert lines[0].endswith(" -->") and lines[0].count("-->") == 1
+    columns = 0
+    for line in lines:
+        if line.startswith("|"):
+            cells = len(re.findall(r"(?<!\\)\|", line)) - 1
+            assert columns in (0, cells), line
+        columns = cells if line.startswith("|") else 0
+        assert "<" not in SPAN.sub("", line.removeprefix("<!--")), line
+
+
+SPAN = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")  # `code` in Markdown
+HEADINGS = [
+    "# The queue of support",
+    "## BASIS",
+    "## WORKER PLAN",
+    "## JOB STATES",
+    "## RECOVERY AND DEAD-LETTER",
+    "## FAILURE CHECKLIST",
+    "## TEST CASES",
+    "## NEXT STEP",
+]
 VALUES = st.recursive(
     st.none()
     | st.booleans()
@@ -187,6 +220,7 @@ def test_rendered_files_are_a_closed_list():
         "package/requirements.txt.j2",
         "postgresql/statements.py.j2",
         "sqlite/statements.py.j2",
+        "tests/requirements.txt.j2",
         "tests/spec_data.py.j2",
     }
 
@@ -194,7 +228,7 @@ def test_rendered_files_are_a_closed_list():
 # A printed expression ends in one of the filters, or is a function that makes Code.
 PRINTED = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 SAFE = re.compile(
-    r"\| (literal|name|comment|docstring|cell|code)$|^(view|payload)\.\w+\("
+    r"\| (literal|name|comment|docstring|cell|code|length)$|^(view|payload)\.\w+\("
 )
 ROUGH = re.compile(
     r"\|\s*(safe|format|replace)\b|autoescape|\{%\s*raw|['\"]\{\{|\}\}['\"]"

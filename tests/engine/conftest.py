@@ -2,6 +2,7 @@
 
 `make_package` serves tests that ask and look; `make` and `package` those that break
 things: a Redis of their own, short times, handlers that write down what they do.
+`engine` serves tests that call the engine's functions one by one.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from engine import faults, packages, units
+from engine.packages import Package
 
 import servers
-from engine import faults, packages
-from engine.packages import Package
 
 MakePackage = Callable[..., Package]
 Make = Callable[..., faults.Package]
@@ -96,3 +97,16 @@ def make(
 def package(make: Make) -> faults.Package:
     """The usual package to break."""
     return make()
+
+
+@pytest.fixture
+def engine(
+    dialect: str,
+    database_url: str,
+    redis_server: servers.Redis | servers.External,
+    tmp_path: Path,
+    clean_environment: None,
+) -> Iterator[units.Engine]:
+    """The package's functions, called in this process; no worker runs."""
+    with units.engine(dialect, database_url, redis_server, tmp_path / "run") as made:
+        yield made

@@ -41,6 +41,7 @@ DIALECTS: Final = ("sqlite", "postgresql")
 LEDGER: Final = "QGEN_TEST_LEDGER"
 DATABASE: Final = "QGEN_TEST_ENGINE_DATABASE"
 REDIS: Final = "QGEN_TEST_ENGINE_REDIS"
+JSON: Final = ("payload", "result", "error", "progress", "windows")
 FAULTY: Final = Path(__file__).with_name("faulty.py")
 
 Row = dict[str, Any]
@@ -250,9 +251,7 @@ class Ledger:
         found = []
         for line in self.path.read_text().splitlines():
             kind, number, attempt, pid, at, id_ = line.split()
-            found.append(
-                Run(kind, int(number), int(attempt), int(pid), float(at), id_)
-            )
+            found.append(Run(kind, int(number), int(attempt), int(pid), float(at), id_))
         return [
             run
             for run in found
@@ -432,21 +431,21 @@ class Package:
 
     def worker(self, *args: str, env: dict[str, str] | None = None) -> Worker:
         """`python -m <package> worker ARGS`."""
-        return self._start(["-m", self.tree.name, "worker", *args], env)
+        return self.start("-m", self.tree.name, "worker", *args, env=env)
 
     def faulty(
         self, point: str, pipe: Path, *args: str, env: dict[str, str] | None = None
     ) -> Worker:
         """The same, but it waits at a point of the engine: see `faulty.py`."""
         command = args or ("worker",)
-        return self._start(
-            [str(FAULTY), point, str(pipe), "-m", self.tree.name, *command], env
-        )
+        words = [str(FAULTY), point, str(pipe), "-m", self.tree.name, *command]
+        return self.start(*words, env=env)
 
-    def _start(self, command: list[str], env: dict[str, str] | None) -> Worker:
+    def start(self, *words: str, env: dict[str, str] | None = None) -> Worker:
+        """`python WORDS` beside the package; its output goes to a log."""
         log = self.folder / f"worker-{next(_logs)}.log"
         return Worker(
-            [sys.executable, *command], self.tree.folder, self.env | (env or {}), log
+            [sys.executable, *words], self.tree.folder, self.env | (env or {}), log
         )
 
     def ready(self, *workers: Worker) -> None:
@@ -480,20 +479,20 @@ class Package:
     def rows(self, where: str = "1 = 1") -> list[Row]:
         """Jobs, oldest first; JSON columns decoded, ids as text."""
         return [
-            _decoded(row)
+            self._decoded(row)
             for row in self.sql(f"SELECT * FROM jobs WHERE {where} ORDER BY id")
         ]
 
     def row(self, id_: str) -> Row:
         (row,) = self.sql("SELECT * FROM jobs WHERE id = ?", id_)
-        return _decoded(row)
+        return self._decoded(row)
 
     def attempts(self, id_: str) -> list[Row]:
         """The attempts of a job that did not complete it, in order."""
         rows = self.sql(
             "SELECT * FROM jobs_attempts WHERE job_id = ? ORDER BY attempt", id_
         )
-        return [_decoded(row) for row in rows]
+        return [self._decoded(row) for row in rows]
 
     def boots(self) -> list[Row]:
         return self.sql("SELECT * FROM jobs_boots ORDER BY started_at")
@@ -528,22 +527,20 @@ class Package:
         )
         return self.row(id_)
 
+    def _decoded(self, row: Row) -> Row:
+        shown = dict(row)
+        for name, value in row.items():
+            if value is None:
+                continue
+            if name in JSON and self.dialect == "sqlite":
+                shown[name] = json.loads(value)
+            elif name in ("id", "job_id", "worker"):
+                shown[name] = str(value)
+        return shown
+
     def _last_logs(self) -> list[Path]:
         logs = self.folder.glob("worker-*.log")
         return sorted(logs, key=lambda path: path.stat().st_mtime)[-3:]
-
-
-_JSON: Final = ("payload", "result", "error", "progress", "windows")
-
-
-def _decoded(row: Row) -> Row:
-    shown = dict(row)
-    for name, value in row.items():
-        if name in _JSON and isinstance(value, str):
-            shown[name] = json.loads(value)
-        elif name in ("id", "job_id", "worker") and value is not None:
-            shown[name] = str(value)
-    return shown
 
 
 # --- a supervisor ---------------------------------------------------------------

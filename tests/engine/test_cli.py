@@ -88,6 +88,8 @@ def test_enqueue_from_stdin(package: Package) -> None:
     done = package.run("enqueue", "note", "-", "--json", stdin='{"n": 3, "text": "é"}')
     row = package.json("show", json.loads(done.stdout)["id"])
     assert row["payload"]["text"] == "é"
+    shown = package.run("show", row["id"], "--json", PYTHONIOENCODING="ascii")
+    assert json.loads(shown.stdout)["payload"]["text"] == "é"
 
 
 def test_refusals_name_the_field_and_repeat_no_input(package: Package) -> None:

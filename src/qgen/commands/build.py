@@ -24,6 +24,8 @@ def run(spec: str, target: str | None, force: bool, **options: Any) -> int:
             return _emit(job, force, output)
     except Unwritable as error:
         raise Stop(str(error)) from None
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise Stop(
             f"cannot write {error.filename or job.root}: {error.strerror}; the next"
@@ -44,14 +46,16 @@ def _emit(job: work.Work, force: bool, output: say.Output) -> int:
     if stopping:
         for step in stopping:
             output.diff(step)
-        return output.end([*found, *findings.findings(stopping)]).code
+        return output.end([*found, *findings.findings(stopping, job.folder)]).code
     with output.stage("writing"):
         kept = write.apply(job.tree, job.private, steps, job.lock)
     if kept is not None:
         output.note(f"copies of what was overwritten are in {kept}")
     found += work.stub_findings(job)
     left = [step for step in steps if step.state is plan.State.KEPT]
-    said = output.end([*found, *findings.findings(left)], output.summary(steps))
+    said = output.end(
+        [*found, *findings.findings(left, job.folder)], output.summary(steps)
+    )
     if not left:
         summary = output.summary([step.done() for step in steps if not step.removes])
         memory.keep(job, said._replace(out=summary) if summary else said)

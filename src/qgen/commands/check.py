@@ -17,9 +17,12 @@ def run(spec: str, target: str | None, **options: Any) -> int:
         job = work.work(spec, target)
     if not job.ok:
         return output.end(job.compilation.diagnostics).code
-    found = [*job.compilation.diagnostics, *findings.findings(work.steps(job))]
+    found = [
+        *job.compilation.diagnostics,
+        *findings.findings(work.steps(job), job.folder),
+    ]
     if lock.paths_of(job.committed) != lock.paths_of(job.lock):
-        found.append(findings.lock_finding(lock.NAME))
+        found.append(findings.lock_finding(job.folder + lock.NAME))
     said = output.end([*found, *work.stub_findings(job)])
     if not has_errors(found):
         memory.keep(job, said)

@@ -32,5 +32,5 @@ def run(spec: str, target: str | None, diff: bool, **options: Any) -> int:
                 print("\n".join(step.diff()), end="\n" if step.before else "")
         print(f"\n{work.queue_page(job)}", end="")
     stopping = [step for step in steps if step.stops]
-    found = [*job.compilation.diagnostics, *findings.findings(stopping)]
+    found = [*job.compilation.diagnostics, *findings.findings(stopping, job.folder)]
     return output.end(found).code

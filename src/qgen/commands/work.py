@@ -23,12 +23,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A compiled spec and where it belongs."""
+    """A compiled spec and where it belongs; ``folder`` leads there from here."""
 
     spec: Path
     data: bytes
     compilation: Compilation
     committed: str
+    folder: str
 
     @property
     def root(self) -> Path:
@@ -80,9 +81,10 @@ def work(spec: str, target: str | None) -> Work:
     path, data = read(spec)
     tree = Tree(path.parent)
     committed = _read(lambda: tree.look(lock.NAME).text or "")
-    compilation = compile(data, path.name, target, committed)
+    compilation = compile(data, spec, target, committed)
     files = _read(lambda: tuple(_finished(tree, compilation.files)))
-    return Work(path, data, replace(compilation, files=files), committed)
+    compilation = replace(compilation, files=files)
+    return Work(path, data, compilation, committed, spec[: -len(path.name)])
 
 
 def _finished(tree: Tree, files: tuple[File, ...]) -> Iterator[File]:
@@ -122,7 +124,7 @@ def queue_page(work: Work) -> str:
 def stub_findings(work: Work) -> list[Diagnostic]:
     """The handlers that are still to be written."""
     found = findings.missing_stubs(work.tree, work.compilation.stubs)
-    return [findings.stub_finding(stub, path) for stub, path in found]
+    return [findings.stub_finding(stub, work.folder + path) for stub, path in found]
 
 
 def _read(look: Callable[[], T]) -> T:

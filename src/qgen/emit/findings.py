@@ -54,25 +54,26 @@ _TEXTS: Final[dict[State, tuple[Code, str, str]]] = {
 }
 
 
-def finding(step: Step) -> Diagnostic | None:
+def finding(step: Step, folder: str) -> Diagnostic | None:
     """The diagnostic of a step; None where all is well."""
     if step.state not in _TEXTS:
         return None
     code, what, todo = _TEXTS[step.state]
     todo = todo.replace("{folder}", str(PurePosixPath(step.path).parent))
     why = f": {step.why}" if step.why else ""
-    message = f"{step.path} {what}{why}."
-    return Diagnostic(Place(step.path), code.code, code.severity, message, todo + ".")
+    message = f"this file {what}{why}."
+    place = Place(folder + step.path)
+    return Diagnostic(place, code.code, code.severity, message, todo + ".")
 
 
-def findings(steps: Iterable[Step]) -> Iterator[Diagnostic]:
-    """All of them."""
-    return (found for step in steps if (found := finding(step)) is not None)
+def findings(steps: Iterable[Step], folder: str = "") -> Iterator[Diagnostic]:
+    """All of them.  ``folder`` leads from here to the spec's folder, ``""`` or ``sub/``."""
+    return (found for step in steps if (found := finding(step, folder)) is not None)
 
 
 def lock_finding(path: str) -> Diagnostic:
     """The lock lists other paths than the spec makes."""
-    message = f"{path} does not list what the spec makes."
+    message = "this file does not list what the spec makes."
     place, severity = Place(path), codes.LOCK.severity
     return Diagnostic(place, codes.LOCK.code, severity, message, f"{_BUILD}.")
 
@@ -90,7 +91,7 @@ def missing_stubs(tree: Tree, stubs: Iterable[Stub]) -> Iterator[tuple[Stub, str
 
 def stub_finding(stub: Stub, path: str) -> Diagnostic:
     """A handler to be written, with its stub as the help."""
-    message = f"{path} has no function {stub.function} for job {stub.job}."
+    message = f"there is no function {stub.function} here for job {stub.job}."
     help_ = f"add it:\n\n{stub.text}"
     return Diagnostic(Place(path), codes.STUB.code, "warning", message, help_)
 

@@ -76,7 +76,9 @@ class Retry(Shape):
     factor: float = key(2, "Each wait is this much longer; 1 = fixed.", ge=1, le=100)
     max_wait: Duration = key("10m", "The longest wait.")
     jitter: float = key(0.2, "Waits are spread by this share.", ge=0, le=1)
-    max_elapsed: DurationOrNone = key("none", "No attempt later than this.")
+    max_elapsed: DurationOrNone = key(
+        "none", "No attempt is due later than this after the first start."
+    )
     max_replays: int = key(3, "Replays of a dead letter in its life.", ge=0, le=1000)
     never: list[Exceptional] = key([], "Exceptions that end a job at once.")
     only: list[Exceptional] = key([], "Nothing else is retried.")

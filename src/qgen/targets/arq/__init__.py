@@ -7,8 +7,8 @@ from typing import Final
 from qgen.model import Setting, Worker
 from qgen.targets.backend import Ability, Backend
 
-# After the grace a worker still writes what ended and says good-bye.
-FINAL_WRITES: Final = 5.0
+# After the grace: 5 s in which handlers may stop, 10 s for what is still to be written.
+FINAL_WRITES: Final = 15.0
 MARGIN: Final = 10.0
 
 

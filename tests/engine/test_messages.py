@@ -1,0 +1,151 @@
+"""What is in Redis and what is in JSON: read with suspicion, written so that it holds."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from engine.units import Engine
+
+
+@pytest.fixture
+def broker(engine: Engine) -> Iterator[Any]:
+    made = engine.part("broker").Broker()
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=["sqlite"])
+def dialect(request: pytest.FixtureRequest) -> str:
+    """Nothing here knows the database, but for the migrations."""
+    return str(request.param)
+
+
+def message(engine: Engine, dispatch: int, id_: str | None = None) -> Any:
+    return engine.record.Message(
+        id=id_ or str(uuid4()), dispatch=dispatch, job="work", queue="default"
+    )
+
+
+GOOD = "01890a5d-ac96-774b-bcce-b302099a8057"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\x80\x04\x95random",
+        b"[]",
+        b"null",
+        b"[" * 100_000,
+        b'{"f": "work"}',
+        b'{"f": "work", "a": []}',
+        b'{"f": "work", "a": 5}',
+        b'{"f": "work", "a": ["5", 1]}',
+        b'{"f": "work", "a": ["not-a-row", 1]}',
+        b'{"a": ["01890a5d-ac96-774b-bcce-b302099a8057", 1]}',
+        b'{"f": "work", "a": ["01890a5d-ac96-774b-bcce-b302099a8057", "1"]}',
+        b'{"f": "work", "a": ["01890a5d-ac96-774b-bcce-b302099a8057\\n", 1]}',
+    ],
+)
+def test_an_entry_that_is_not_ours(engine: Engine, body: bytes) -> None:
+    """It is no message, and no error: the worker drops it and lives."""
+    assert engine.part("broker").message_in(body) is None
+
+
+def test_a_message_is_read_as_it_was_written(engine: Engine) -> None:
+    broker = engine.part("broker")
+    sent = message(engine, 3, GOOD)
+    read = broker.message_in(broker.body_of(sent))
+    assert (read.id, read.dispatch, read.job) == (GOOD, 3, "work")
+
+
+def test_what_an_old_dispatch_left_swallows_nothing(
+    engine: Engine, broker: Any
+) -> None:
+    """Half of the old message is still there: the new one has a key of its own."""
+    old = message(engine, 1)
+    engine.redis.set(f"arq:job:{old.id}", broker_body(engine, old))
+    new = message(engine, 2, old.id)
+    broker.publish([new])
+    assert broker.known([new]) == {new.id}
+
+
+def test_a_message_without_its_body_is_not_known(engine: Engine, broker: Any) -> None:
+    """Redis has evicted it: the row's number alone starts nothing."""
+    whole, half = message(engine, 1), message(engine, 1)
+    broker.publish([whole, half])
+    engine.redis.delete(f"arq:job:{half.id}")
+    assert broker.known([whole, half]) == {whole.id}
+
+
+def test_published_twice_is_one_message(engine: Engine, broker: Any) -> None:
+    sent = message(engine, 1)
+    broker.publish([sent])
+    broker.publish([sent])
+    assert engine.redis.zcard(f"{engine.package.name}:default") == 1
+
+
+def broker_body(engine: Engine, sent: Any) -> bytes:
+    body: bytes = engine.part("broker").body_of(sent)
+    return body
+
+
+# --- JSON -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "form"),
+    [
+        ("a\x00b", "a\\u0000b"),
+        ("a\ud800b", "a\\ud800b"),
+        (math.nan, "NaN"),
+        ([math.inf, -math.inf], ["Infinity", "-Infinity"]),
+        (b"\x00\xff", {"$base64": "AP8="}),
+        ({"k\x00": 1}, {"k\\u0000": 1}),
+        ({3, 1, 2}, [1, 2, 3]),
+    ],
+)
+def test_declared_forms(engine: Engine, value: object, form: object) -> None:
+    """What a job made is recorded, in a form that every database takes."""
+    assert json.loads(engine.part("codec").encode(value)) == form
+
+
+def test_encoding_cannot_fail(engine: Engine) -> None:
+    """A value whose own methods raise has a form too."""
+
+    class Hostile:
+        def __repr__(self) -> str:
+            raise RuntimeError("no")
+
+    loop: list[object] = []
+    loop.append(loop)
+    encode = engine.part("codec").encode
+    assert json.loads(encode(Hostile())) == "<unprintable Hostile>"
+    assert json.loads(encode(loop))
+
+
+# --- migrations -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
+def test_one_migration_at_a_time(engine: Engine) -> None:
+    """A second migrator is let in when the first has committed, not before."""
+    first, second = engine.database(), engine.database()
+    inside = threading.Event()
+
+    def migrate() -> None:
+        with second.migration():
+            inside.set()
+
+    other = threading.Thread(target=migrate)
+    with first.migration():
+        other.start()
+        assert not inside.wait(0.5), "both are inside"
+    other.join(30)
+    assert inside.is_set()
