@@ -94,9 +94,8 @@ class Ledger:
         self._register = register
         self._deliver = deliver
         self._inbox: SimpleQueue[_Item] = SimpleQueue()
-        self._till = Till(database, lambda: self._opening and fit())
+        self._till = Till(database, fit)
         self._parked: list[Item] = []
-        self._opening = True
         self._claiming = True
         self._deadline: float | None = None
         self._busy: frozenset[str] = frozenset()
@@ -168,6 +167,7 @@ class Ledger:
                 log.exception("ledger: a batch failed")
                 self._answer([partial(item.reply, None) for item in claims])
                 self._answer([partial(item.done, None) for item in finishes])
+                self._till.close([i for i in batch if isinstance(i, Order | Settling)])
             finally:
                 self._busy = frozenset()
         self._till.close(self._parked)

@@ -106,11 +106,11 @@ class Till:
         return self.write([item])
 
     def close(self, items: Sequence[Item]) -> None:
-        """The process ends: reports go to the spool, orders are turned down."""
+        """What is not written yet: reports go to the spool, orders are turned down."""
         for item in items:
             if isinstance(item, Order):
-                answer(item.answer, Shut("over", "the worker has ended"))
-            else:
+                answer(item.answer, Shut("over", "this worker cannot open calls now"))
+            elif not item.state.done():
                 if not item.spooled:
                     spool.keep(item.report)
                 answer(item.state, "missing")
