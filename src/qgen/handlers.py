@@ -1,4 +1,4 @@
-"""Handler stubs: a function per job, in the module the worker will import it from.
+"""Handler stubs: a function per job, and per reply and on_failed of one, in the module the worker will import it from.
 
 The file is written once and is the user's then.  For a job added later the file is read
 with ``ast``, never imported, and the missing stub is shown.
@@ -9,22 +9,69 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
 
 from .files import File
-from .model import Job, Model
+from .model import Model
 from .render import plain
 
 
 @dataclass(frozen=True, slots=True)
 class Stub:
-    """A handler that must exist: where it may stand, and what a first version is."""
+    """A handler that must exist: where it may stand, and what a first version is.
 
-    job: str
+    ``use`` says in words what it is for.
+    """
+
+    use: str
     handler: str
     function: str
     paths: tuple[str, ...]
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function that a worker calls: its reference, and what it is given beside ``job``."""
+
+    reference: str
+    use: str
+    argument: str
+    kind: str
+
+    @property
+    def module(self) -> str:
+        """Where it is imported from."""
+        return self.reference.partition(":")[0]
+
+    @property
+    def name(self) -> str:
+        """What it is called there."""
+        return self.reference.partition(":")[2]
+
+
+def functions(model: Model) -> tuple[Function, ...]:
+    """Every function that the workers call, each once, handlers of jobs first.
+
+    Two jobs may share one; then the first job's is shown.
+    """
+    jobs = [
+        Function(job.handler, f"job {job.name}", "payload", job.class_name)
+        for job in model.jobs
+    ]
+    replies = [
+        Function(job.reply, f"the reply of job {job.name}", "result", "Any")
+        for job in model.jobs
+        if job.reply is not None
+    ]
+    alarms = [
+        Function(job.on_failed, f"on_failed of job {job.name}", "error", "Any")
+        for job in model.jobs
+        if job.on_failed is not None
+    ]
+    found: dict[str, Function] = {}
+    for each in (*jobs, *replies, *alarms):
+        found.setdefault(each.reference, each)
+    return tuple(found.values())
 
 
 def places(model: Model, module: str) -> tuple[str, ...]:
@@ -40,33 +87,31 @@ def places(model: Model, module: str) -> tuple[str, ...]:
 
 
 def stubs(model: Model) -> tuple[Stub, ...]:
-    """One per job, in the order of the jobs."""
+    """One per function, in the order of the jobs."""
     return tuple(
         Stub(
-            job.name,
-            job.handler,
-            job.handler_function,
-            places(model, job.handler_module),
-            plain("handler.py.j2", jobs=(job,)),
+            each.use,
+            each.reference,
+            each.name,
+            places(model, each.module),
+            plain("handler.py.j2", functions=(each,)),
         )
-        for job in model.jobs
+        for each in functions(model)
     )
 
 
 def handlers_files(model: Model) -> Iterator[File]:
-    """The project's handlers module with a stub of each job it handles, if any."""
+    """The project's handlers module with a stub of each function in it, if any."""
     first, *others = places(model, model.project.handlers)
-    jobs = [job for job in model.jobs if job.handler_module == model.project.handlers]
-    if jobs:
-        text = plain("handlers.py.j2", package=model.project.package, jobs=_once(jobs))
+    own = [each for each in functions(model) if each.module == model.project.handlers]
+    if own:
+        text = plain(
+            "handlers.py.j2",
+            package=model.project.package,
+            functions=sorted(own, key=lambda each: each.name),
+            payloads=[each.kind for each in own if each.argument == "payload"],
+        )
         yield File(first, text, "once", tuple(others))
-
-
-def _once(jobs: list[Job]) -> list[Job]:
-    """One job per function: two jobs may share a handler."""
-    by_function = sorted(jobs, key=lambda job: (job.handler_function, job.name))
-    groups = groupby(by_function, key=lambda job: job.handler_function)
-    return [next(group) for _, group in groups]
 
 
 def defined(source: str) -> frozenset[str] | None:

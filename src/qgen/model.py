@@ -4,6 +4,7 @@
 
 * Durations are seconds as ``float``; ``None`` means "no limit" and only where a field
   says so.
+* Amounts of money are integers of a millionth of the unit.
 * Everything that has a name is sorted by it, payload fields too, so the order of tables
   and keys in the file changes nothing.  Lists whose order has a meaning (a worker's
   queues, a ladder, the values of an enum) keep it.
@@ -22,6 +23,8 @@ from uuid import UUID
 
 Dialect = Literal["postgresql", "sqlite"]
 Priority = Literal["high", "normal", "low"]
+Period = Literal["hour", "day", "week", "month"]
+Billing = Literal["calls", "attempt"]
 
 # --- payload fields ---------------------------------------------------------------
 
@@ -221,8 +224,46 @@ class Worker:
 
 
 @dataclass(frozen=True, slots=True)
+class Spend:
+    """How money is counted: the unit's name, and the zone in which windows begin."""
+
+    unit: str
+    timezone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """Somebody who spends money.
+
+    ``caps`` and ``each_caps`` hold the windows that have a cap, the shortest first;
+    ``each_caps`` bind every value of the payload field ``each_by``.
+    """
+
+    name: str
+    owner: str
+    caps: tuple[tuple[Period, int], ...] = ()
+    job_cap: int | None = None
+    each_by: str | None = None
+    each_caps: tuple[tuple[Period, int], ...] = ()
+    when_capped: Literal["wait", "deny"] = "wait"
+    on_unknown: Literal["hold", "retry"] = "hold"
+    provider_keys: bool = False
+    provider_key_ttl: float | None = None
+    not_billed: tuple[str, ...] = ()
+
+    @property
+    def is_capped(self) -> bool:
+        """False when all its paid jobs are denied: no cap means nothing."""
+        return bool(self.caps) or self.job_cap is not None
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
-    """A job.  ``wire`` is its name in rows and on the wire (``name`` unless given)."""
+    """A job.  ``wire`` is its name in rows and on the wire (``name`` unless given).
+
+    ``agent`` names who pays, None = not paid and ``max_cost`` is 0; ``reply`` and
+    ``on_failed`` are ``module:function``.
+    """
 
     name: str
     class_name: str
@@ -239,6 +280,11 @@ class Job:
     aliases: tuple[str, ...]
     max_defers: int
     payload: tuple[Field, ...]
+    agent: str | None = None
+    max_cost: int = 0
+    billing: Billing = "calls"
+    reply: str | None = None
+    on_failed: str | None = None
 
     @property
     def handler_module(self) -> str:
@@ -311,11 +357,21 @@ class Model:
     queues: tuple[Queue, ...]
     workers: tuple[Worker, ...]
     jobs: tuple[Job, ...]
+    spend: Spend = Spend("USD", "UTC")
+    agents: tuple[Agent, ...] = ()
     facts: tuple[Fact, ...] = field(default=())
 
     def policy(self, job: Job) -> Retry:
         """The retry policy of a job."""
         return next(each for each in self.retries if each.name == job.retry)
+
+    def payer(self, job: Job) -> Agent | None:
+        """Who pays for a job; None for one that is not paid."""
+        return next((each for each in self.agents if each.name == job.agent), None)
+
+    def paid_by(self, agent: Agent) -> tuple[Job, ...]:
+        """The jobs that an agent pays for."""
+        return tuple(job for job in self.jobs if job.agent == agent.name)
 
     def of_origin(self, origin: Origin) -> Iterator[Fact]:
         """The facts of one origin, in order."""

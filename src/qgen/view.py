@@ -8,7 +8,8 @@ from typing import Final
 from . import literal, markdown, sorting
 from .fit import LINE
 from .literal import Code
-from .model import Job, Model, Queue
+from .model import Job, Model, Queue, Spend
+from .resolve import units
 
 API: Final = (
     "Defer",
@@ -42,6 +43,27 @@ def database_default(model: Model) -> str | None:
     return None
 
 
+def registry_types(model: Model) -> Code:
+    """What the registry needs of the definitions."""
+    spend = "Spend, " if shows_spend(model) else ""
+    return Code(f"Agent, Project, Queue, Retry, {spend}Worker")
+
+
+def shows_spend(model: Model) -> bool:
+    """True when the unit and the zone of money mean something here."""
+    return bool(model.agents) or model.spend != Spend("USD", "UTC")
+
+
+def amount(millionths: int) -> Code:
+    """An amount as code: millionths in groups of three digits."""
+    return Code(f"{millionths:_}")
+
+
+def decimal(millionths: int) -> Code:
+    """An amount as a person writes it."""
+    return Code(units.decimal(millionths))
+
+
 def queue(queue: Queue) -> Code:
     """The registry's entry of a queue."""
     name, aliases = literal.literal(queue.name), literal.literal(queue.aliases)
@@ -55,9 +77,9 @@ def requirement(line: str) -> Code:
     return Code(line)
 
 
-def import_of_payloads(package: str, jobs: list[Job]) -> Code:
-    """The import of these jobs' payload classes, as isort and black write it."""
-    names = sorting.public({literal.name(job.class_name) for job in jobs})
+def import_of_payloads(package: str, classes: list[str]) -> Code:
+    """The import of these payload classes, as isort and black write it."""
+    names = sorting.public({literal.name(each) for each in classes})
     line = f"from {literal.name(package)} import {', '.join(names)}"
     if len(line) <= LINE:
         return Code(line)

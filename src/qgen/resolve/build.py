@@ -9,13 +9,14 @@ from qgen.resolve.draft import Draft
 from qgen.resolve.facts import facts
 from qgen.resolve.paths import clean
 from qgen.resolve.payload import field_of
-from qgen.resolve.units import limit, seconds
+from qgen.resolve.units import limit, millionths, seconds
 from qgen.spec import shape
 from qgen.spec.names import class_name
 from qgen.targets import TARGETS
 from qgen.targets.backend import Backend
 
 PYDANTIC = "pydantic>=2.9,<3"
+PERIODS: tuple[model.Period, ...] = ("hour", "day", "week", "month")
 DRIVERS = {"postgresql": ("psycopg[binary]>=3.2,<4",), "sqlite": ()}
 
 
@@ -59,6 +60,10 @@ def build(draft: Draft) -> model.Model:
         ),
         workers=workers,
         jobs=tuple(job(draft, name) for name in sorted(draft.jobs)),
+        spend=model.Spend(spec.spend.unit, spec.spend.timezone),
+        agents=tuple(
+            agent(name, each) for name, each in sorted(spec.agents.items())
+        ),
     )
     return replace(made, facts=facts(draft, made))
 
@@ -89,8 +94,15 @@ def target(
 
 
 def retries(draft: Draft) -> tuple[model.Retry, ...]:
-    """The policies that jobs use, and one for each job with tries of its own."""
+    """The policies that jobs use, and one for each job with tries of its own.
+
+    What follows the end of a job has the policy ``default``.
+    """
     made = {}
+    if any(job.reply or job.on_failed for job in draft.jobs.values()):
+        made["default"] = retry(
+            "default", draft.policies["default"], draft.policies["default"].tries
+        )
     for name, job in draft.jobs.items():
         policy = draft.policies[job.retry]
         own = policy_name(draft, name)
@@ -122,6 +134,30 @@ def retry(name: str, given: shape.Retry, tries: int) -> model.Retry:
     )
 
 
+def agent(name: str, given: shape.Agent) -> model.Agent:
+    """One agent."""
+    cap, each, ttl = given.cap, given.cap_each, given.provider_key_ttl
+    return model.Agent(
+        name=name,
+        owner=given.owner,
+        caps=caps(cap),
+        job_cap=millionths(cap.job) if cap and cap.job is not None else None,
+        each_by=each.by if each else None,
+        each_caps=caps(each),
+        when_capped=given.when_capped,
+        on_unknown=given.on_unknown,
+        provider_keys=given.provider_keys,
+        provider_key_ttl=seconds(ttl) if ttl else None,
+        not_billed=tuple(given.not_billed),
+    )
+
+
+def caps(given: shape.Windows | None) -> tuple[tuple[model.Period, int], ...]:
+    """The windows that have a cap."""
+    found = ((period, getattr(given, period, None)) for period in PERIODS)
+    return tuple((period, millionths(text)) for period, text in found if text)
+
+
 def job(draft: Draft, name: str) -> model.Job:
     """One job."""
     given = draft.jobs[name]
@@ -144,4 +180,9 @@ def job(draft: Draft, name: str) -> model.Job:
         aliases=tuple(sorted(given.aliases)),
         max_defers=given.max_defers,
         payload=tuple(field_of(field, kind) for field, kind in fields),
+        agent=given.agent,
+        max_cost=millionths(given.max_cost) if given.agent and given.max_cost else 0,
+        billing=given.billing if given.agent else "calls",
+        reply=given.reply,
+        on_failed=given.on_failed,
     )

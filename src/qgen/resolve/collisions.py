@@ -51,6 +51,11 @@ def wires(draft: Draft) -> Iterator[Finding]:
         named = [(alias, (*at, index)) for alias, index in claims]
         if job.wire is not None and job.wire != name:
             named.insert(0, (job.wire, draft.at(name, "wire")))
+        for key in ("reply", "on_failed"):
+            if getattr(job, key) is not None:
+                # An internal job of its own, also for rows under former names.
+                names = (job.wire or name, *job.aliases)
+                named += [(f"{each}.{key}", draft.at(name, key)) for each in names]
         for text, path in named:
             owner, first = owners.setdefault(text, (name, path))
             if first == path and owner == name:

@@ -61,6 +61,17 @@ def of_job(draft: Draft, name: str, job: Job) -> Iterator[Finding]:
             at="key",
             also=((draft.at(name, "agent"), "the agent"),),
         )
+    billing = draft.at(name, "billing")
+    given = "billing" in job.model_fields_set
+    if job.agent is None and given and billing[0] == "jobs":
+        yield Finding(
+            codes.NO_AGENT,
+            billing,
+            "`billing` has no effect on a job without an agent.",
+            'write agent = "…", or leave it out',
+            at="key",
+            also=((draft.at(name, "agent"), "the agent"),),
+        )
     agent = draft.spec.agents.get(job.agent or "")
     cap = agent.cap.job if agent and agent.cap else None
     if (

@@ -26,6 +26,17 @@ def money(text: str) -> Decimal:
     return Decimal(text)
 
 
+def millionths(text: str) -> int:
+    """An amount as an integer of a millionth of the unit, exact."""
+    return int(Decimal(text) * 1_000_000)
+
+
+def decimal(amount: int) -> str:
+    """The inverse, with two places or as many as are needed: 200000 -> ``0.20``."""
+    whole, rest = divmod(amount, 1_000_000)
+    return f"{whole}.{f'{rest:06d}'.rstrip('0'):0<2}"
+
+
 def span(value: float) -> str:
     """The inverse of ``seconds``: 5400.0 -> ``1h30m``."""
     left = round(value * 1000)

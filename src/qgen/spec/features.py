@@ -15,11 +15,7 @@ from qgen.spec.finding import Finding
 from qgen.spec.spans import Path
 
 UNBUILT: Final[tuple[tuple[str, Code], ...]] = (
-    ("spend", later.MONEY),
-    ("agents.*", later.MONEY),
-    ("jobs.*.agent", later.MONEY),
-    ("jobs.*.max_cost", later.MONEY),
-    ("jobs.*.billing", later.MONEY),
+    ("agents.*.rate", later.FLOW),
     ("schedules.*", later.SCHEDULES),
     ("queues.*.max_running", later.FLOW),
     ("queues.*.rate", later.FLOW),
@@ -27,8 +23,6 @@ UNBUILT: Final[tuple[tuple[str, Code], ...]] = (
     ("jobs.*.max_running_by", later.FLOW),
     ("jobs.*.tenant_by", later.FLOW),
     ("jobs.*.start_within", later.FLOW),
-    ("jobs.*.reply", later.FOLLOW_UPS),
-    ("jobs.*.on_failed", later.FOLLOW_UPS),
     ("jobs.*.soft_timeout", later.PROCESS),
     ("workers.*.recycle_after_jobs", later.PROCESS),
     ("workers.*.on_start", later.PROCESS),

@@ -7,12 +7,6 @@ WHY = (
     " effect would promise what nothing keeps, so they are refused until they are built."
 )
 
-MONEY = Code(
-    "QG801",
-    "money: not built yet",
-    "Agents, caps and paid calls." + WHY,
-    '[spend]\nunit = "tokens"\n',
-)
 SCHEDULES = Code(
     "QG802",
     "schedules: not built yet",
@@ -25,12 +19,6 @@ FLOW = Code(
     "Limits on running jobs and on rates, fair turns, and expiry before the start."
     + WHY,
     "[queues.default]\nmax_running = 20\n",
-)
-FOLLOW_UPS = Code(
-    "QG804",
-    "reply and on_failed: not built yet",
-    "Functions that are called after a job has ended." + WHY,
-    '[jobs.draft_reply]\nreply = "support.handlers:deliver"\n',
 )
 PROCESS = Code(
     "QG805",

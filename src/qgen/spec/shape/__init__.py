@@ -19,7 +19,7 @@ from qgen.spec.shape.services import (
     Shutdown,
     Stall,
 )
-from qgen.spec.shape.work import Agent, Queue, Retry, Spend, Worker
+from qgen.spec.shape.work import Agent, Queue, Retry, Spend, Windows, Worker
 from qgen.spec.words import Duration, Name, Reference, Variable
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "Spec",
     "Spend",
     "Stall",
+    "Windows",
     "Worker",
 ]
 
