@@ -2,13 +2,16 @@
 
 import datetime as dt
 from decimal import Decimal
+from keyword import iskeyword
 from typing import Any
 
 from hypothesis import strategies as st
 
 from qgen import model as m
 
-WORDS = st.from_regex(r"[a-z][a-z0-9_]{0,39}", fullmatch=True)
+WORDS = st.from_regex(r"[a-z][a-z0-9_]{0,39}", fullmatch=True).filter(
+    lambda name: not iskeyword(name)
+)
 FIELDS = st.from_regex(r"[a-zA-Z][a-zA-Z0-9_]{0,58}", fullmatch=True).map(
     lambda name: f"f_{name}"
 )
@@ -201,6 +204,50 @@ def jobs(draw: st.DrawFn) -> m.Job:
         aliases=tuple(draw(st.lists(WORDS, max_size=6, unique=True))),
         max_defers=draw(st.sampled_from([100, 5])),
         payload=tuple(sorted(payload, key=lambda field: field.name)),
+        **draw(st.just({}) | paid()),
+        reply=draw(st.none() | FUNCTIONS),
+        on_failed=draw(st.none() | FUNCTIONS),
+    )
+
+
+FUNCTIONS = st.from_regex(r"(support.handlers|[a-z]{1,60}):f_[a-z]{1,60}", fullmatch=True)
+AMOUNTS = st.integers(0, 10**15 - 1)
+
+
+def paid() -> st.SearchStrategy[dict[str, Any]]:
+    """What makes a job paid."""
+    return st.fixed_dictionaries(
+        {
+            "agent": WORDS,
+            "max_cost": AMOUNTS,
+            "billing": st.sampled_from(["calls", "attempt"]),
+        }
+    )
+
+
+@st.composite
+def agents(draw: st.DrawFn) -> m.Agent:
+    """An agent with any text and any amount in its places."""
+    periods: tuple[m.Period, ...] = ("hour", "day", "week", "month")
+
+    def caps() -> tuple[tuple[m.Period, int], ...]:
+        return tuple((p, draw(AMOUNTS)) for p in periods if draw(st.booleans()))
+
+    by = draw(st.none() | FIELDS)
+    return m.Agent(
+        name=draw(WORDS),
+        owner=draw(TEXTS),
+        caps=caps(),
+        job_cap=draw(st.none() | AMOUNTS),
+        each_by=by,
+        each_caps=caps() if by else (),
+        when_capped=draw(st.sampled_from(["wait", "deny"])),
+        on_unknown=draw(st.sampled_from(["hold", "retry"])),
+        provider_keys=draw(st.booleans()),
+        provider_key_ttl=draw(st.none() | st.floats(0.001, 1e7)),
+        not_billed=tuple(
+            draw(st.lists(st.from_regex(r"[a-z]{1,40}:[A-Z][a-z]{1,40}", fullmatch=True)))
+        ),
     )
 
 
@@ -208,6 +255,7 @@ def jobs(draw: st.DrawFn) -> m.Job:
 def models(draw: st.DrawFn) -> m.Model:
     """A whole model."""
     names = draw(st.lists(WORDS, min_size=1, max_size=6, unique=True))
+    payers = draw(st.lists(agents(), max_size=3, unique_by=lambda agent: agent.name))
     exceptions = st.lists(
         st.from_regex(r"[a-z]{1,30}\.[a-z]{1,30}:[A-Z][a-z]{1,30}", fullmatch=True),
         max_size=5,
@@ -235,6 +283,8 @@ def models(draw: st.DrawFn) -> m.Model:
             for name in sorted(names)
         ),
         workers=tuple(m.Worker(name, tuple(names), 4) for name in sorted(names)),
+        spend=m.Spend(draw(TEXTS.filter(bool)), "Australia/Sydney"),
+        agents=tuple(sorted(payers, key=lambda agent: agent.name)),
         facts=tuple(
             m.Fact(draw(TEXTS), "GIVEN", draw(TEXTS), draw(TEXTS)) for _ in range(3)
         ),

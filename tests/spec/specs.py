@@ -123,14 +123,29 @@ def built_only(seed: int) -> dict[str, Any]:
     """A sound spec of the keys that this version builds; one in ten has no error in
     its relations."""
     spec = sound(random.Random(seed))
-    for name in ("agents", "spend", "schedules", "env", "targets"):
+    for name in ("schedules", "env", "targets"):
         spec.pop(name, None)
     for finding in list(unbuilt(spec, "arq")):
         node: Any = spec
         for part in finding.path[:-1]:
             node = node.get(part, {})
         node.pop(finding.path[-1], None)
+    pay(spec, random.Random(seed))
     return spec
+
+
+def pay(spec: dict[str, Any], rng: random.Random) -> None:
+    """Let what is paid name an agent of the spec and a cost; else it is not paid."""
+    agents = sorted(spec.get("agents", {}))
+    for agent in spec.get("agents", {}).values():
+        if rng.random() < 0.9:
+            agent.pop("cap_each", None)
+    for job in (spec.get("defaults", {}), *spec["jobs"].values()):
+        if agents and "agent" in job:
+            job |= {"agent": rng.choice(agents), "max_cost": "0.000001"}
+        else:
+            for key in ("agent", "max_cost", "billing"):
+                job.pop(key, None)
 
 
 def toml(value: Any) -> str:

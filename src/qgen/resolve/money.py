@@ -10,7 +10,7 @@ from qgen.resolve.cron import runs_a_day
 from qgen.resolve.draft import Draft
 from qgen.resolve.units import money, seconds
 from qgen.spec.finding import Finding
-from qgen.spec.shape import Job
+from qgen.spec.shape import Agent, CapEach, Job
 from qgen.spec.spans import Path
 
 
@@ -18,7 +18,8 @@ def check(draft: Draft) -> Iterator[Finding]:
     """Every agent by itself, every job against its agent, every day against its cap."""
     for name, agent in draft.spec.agents.items():
         at: Path = ("agents", name)
-        if agent.cap is None or not agent.cap.model_fields_set:
+        # An empty table may be one whose keys were refused.
+        if agent.cap is None or (draft.whole and not agent.cap.model_fields_set):
             yield Finding(
                 codes.NO_CAP,
                 (*at, "cap"),
@@ -26,6 +27,14 @@ def check(draft: Draft) -> Iterator[Finding]:
                 'write cap = { day = "…" }',
                 at="key",
             )
+        for path, what, amount in caps(name, agent):
+            if not money(amount):
+                yield Finding(
+                    codes.ZERO_CAP,
+                    path,
+                    f"the cap of {what} is zero, so all paid jobs of `{name}` are denied.",
+                    "raise it when the agent may spend again",
+                )
         if agent.provider_keys and agent.provider_key_ttl is None:
             yield Finding(
                 codes.KEY_LIFETIME,
@@ -72,20 +81,46 @@ def of_job(draft: Draft, name: str, job: Job) -> Iterator[Finding]:
             at="key",
             also=((draft.at(name, "agent"), "the agent"),),
         )
-    agent = draft.spec.agents.get(job.agent or "")
-    cap = agent.cap.job if agent and agent.cap else None
-    if (
-        cap is not None
-        and job.max_cost is not None
-        and money(cap) < money(job.max_cost)
-    ):
+    if job.agent is not None and job.max_cost is not None:
+        yield from fits(draft, name, job, job.agent, job.max_cost)
+
+
+def fits(
+    draft: Draft, name: str, job: Job, payer: str, max_cost: str
+) -> Iterator[Finding]:
+    """An attempt reserves something, and that fits under every cap that is not zero."""
+    at = draft.at(name, "max_cost")
+    if not money(max_cost):
         yield Finding(
-            codes.JOB_CAP,
-            draft.at(name, "max_cost"),
-            f"`max_cost` is {job.max_cost}, above the agent's cap of a job ({cap}).",
-            "lower max_cost, or raise the cap",
-            also=((("agents", job.agent or "", "cap", "job"), "the cap"),),
+            codes.ZERO_COST,
+            at,
+            "`max_cost` is zero: a paid job that reserves nothing is held by no cap.",
+            "write the most one attempt may cost, or leave the agent out",
         )
+        return
+    agent = draft.spec.agents.get(payer)
+    for path, what, cap in caps(payer, agent) if agent else ():
+        if 0 < money(cap) < money(max_cost):
+            code = codes.JOB_CAP if path[-1] == "job" else codes.WINDOW_CAP
+            yield Finding(
+                code,
+                at,
+                f"`max_cost` is {max_cost}, above the agent's cap of {what} ({cap}).",
+                "lower max_cost, or raise the cap",
+                also=((path, "the cap"),),
+            )
+
+
+def caps(name: str, agent: Agent) -> Iterator[tuple[Path, str, str]]:
+    """Every cap of an agent: where it stands, of what it is, and its amount."""
+    for table in ("cap", "cap_each"):
+        given = getattr(agent, table)
+        for key in ("hour", "day", "week", "month", "job"):
+            amount = getattr(given, key, None)
+            if amount is not None:
+                what = f"{'an' if key == 'hour' else 'a'} {key}"
+                of = f" for each {given.by}" if isinstance(given, CapEach) else ""
+                yield ("agents", name, table, key), f"{what}{of}", amount
 
 
 def days(draft: Draft) -> Iterator[Finding]:

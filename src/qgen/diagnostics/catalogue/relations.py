@@ -238,6 +238,31 @@ UNIQUE_UNFIT = Code(
     " a list, a dict or json has none.",
     '[jobs.draft_reply]\nunique_by = ["tags"]\npayload.tags = "list[str]"\n',
 )
+WINDOW_CAP = Code(
+    "QG437",
+    "cap of a window below max_cost",
+    "A reservation of `max_cost` never fits under such a cap, however long the job"
+    " waits, so each attempt would be denied.",
+    '[agents.writer]\nowner = "ann"\ncap = { day = "0.10" }\n\n'
+    f'{JOB}agent = "writer"\nmax_cost = "0.20"\n',
+)
+ZERO_CAP = Code(
+    "QG438",
+    "cap of zero",
+    "Zero is no word for unlimited: it lets nothing be spent, so every paid job of the"
+    " agent is denied. That is a way to stop an agent.",
+    '[agents.writer]\nowner = "ann"\ncap = { day = "0" }\n\n'
+    f'{JOB}agent = "writer"\nmax_cost = "0.20"\n',
+    severity="warning",
+)
+ZERO_COST = Code(
+    "QG439",
+    "max_cost of zero",
+    "What is reserved is what caps can hold back: a paid job that reserves nothing would"
+    " run beside any cap.",
+    '[agents.writer]\nowner = "ann"\ncap = { day = "1" }\n\n'
+    f'{JOB}agent = "writer"\nmax_cost = "0"\n',
+)
 FIXED_TRIES = Code(
     "QG436",
     "limit that can never act",

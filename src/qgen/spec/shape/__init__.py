@@ -19,11 +19,12 @@ from qgen.spec.shape.services import (
     Shutdown,
     Stall,
 )
-from qgen.spec.shape.work import Agent, Queue, Retry, Spend, Windows, Worker
+from qgen.spec.shape.work import Agent, CapEach, Queue, Retry, Spend, Windows, Worker
 from qgen.spec.words import Duration, Name, Reference, Variable
 
 __all__ = [
     "Agent",
+    "CapEach",
     "Defaults",
     "FieldTable",
     "Job",
