@@ -60,7 +60,7 @@ def main() -> None:
 
     wrap(part("runner").Runner, "register", after=lambda _: "after-claim")
     wrap(part("till").Till, "_commit", after=committed)
-    wrap(part("paid").Purse, "_bill", before="after-answer")
+    wrap(part("bills"), "answered", before="after-answer")
     wrap(part("record"), "finish", after=lambda _: "inside-finish")
     sys.argv = [package, *sys.argv[3:]]
     runpy.run_module(package, run_name="__main__", alter_sys=True)
