@@ -178,11 +178,13 @@ async def serve(worker_name: str | None, burst: bool = False) -> int:
 
     process = Process(catalog.worker_named(worker_name), "arq", deliver)
     consumer = Consumer(process)
+    process.handle_signals()
     process.start(
         wake=lambda: _threadsafe(loop, woken.set),
         on_loop=lambda call: _threadsafe(loop, call),
     )
-    process.handle_signals()
+    if process.phase != "running":  # a signal came before there was anything to wake
+        woken.set()
     polling = asyncio.create_task(consumer.main())
     burst_task = asyncio.create_task(_burst(process, consumer)) if burst else None
     waiting = asyncio.create_task(woken.wait())

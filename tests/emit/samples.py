@@ -1,16 +1,18 @@
 """Models made by hand and by hypothesis, for the tests of what is rendered."""
 
 import datetime as dt
+import keyword
 from decimal import Decimal
-from keyword import iskeyword
 from typing import Any
 
 from hypothesis import strategies as st
 
 from qgen import model as m
 
-WORDS = st.from_regex(r"[a-z][a-z0-9_]{0,39}", fullmatch=True).filter(
-    lambda name: not iskeyword(name)
+# Keywords are refused by the front.
+WORDS = (
+    st.from_regex(r"[a-z][a-z0-9_]{0,39}", fullmatch=True)
+    .filter(lambda word: not keyword.iskeyword(word))
 )
 FIELDS = st.from_regex(r"[a-zA-Z][a-zA-Z0-9_]{0,58}", fullmatch=True).map(
     lambda name: f"f_{name}"

@@ -35,27 +35,34 @@ def message(engine: Engine, dispatch: int, id_: str | None = None) -> Any:
 GOOD = "01890a5d-ac96-774b-bcce-b302099a8057"
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"\x80\x04\x95random",
-        b"[]",
-        b"null",
-        b"[" * 100_000,
-        b'{"f": "work"}',
-        b'{"f": "work", "a": []}',
-        b'{"f": "work", "a": 5}',
-        b'{"f": "work", "a": ["5", 1]}',
-        b'{"f": "work", "a": ["not-a-row", 1]}',
-        b'{"a": ["01890a5d-ac96-774b-bcce-b302099a8057", 1]}',
-        b'{"f": "work", "a": ["01890a5d-ac96-774b-bcce-b302099a8057", "1"]}',
-        b'{"f": "work", "a": ["01890a5d-ac96-774b-bcce-b302099a8057\\n", 1]}',
-    ],
-)
-def test_an_entry_that_is_not_ours(engine: Engine, body: bytes) -> None:
-    """It is no message, and no error: the worker drops it and lives."""
-    assert engine.part("broker").message_in(body) is None
+ODD = [
+    b"",
+    b"\x80\x04\x95random",
+    b"[]",
+    b"null",
+    b"[" * 100_000,
+    b'{"f": "work"}',
+    b'{"f": "work", "a": []}',
+    b'{"f": "work", "a": 5}',
+    b'{"f": "work", "a": ["5", 1]}',
+    b'{"f": "work", "a": ["not-a-row", 1]}',
+    b'{"a": ["01890a5d-ac96-774b-bcce-b302099a8057", 1]}',
+    b'{"f": "work", "a": ["01890a5d-ac96-774b-bcce-b302099a8057", "1"]}',
+    b'{"f": "work", "a": ["01890a5d-ac96-774b-bcce-b302099a8057\\n", 1]}',
+]
+
+
+def test_every_odd_entry_is_dropped(engine: Engine) -> None:
+    """It is no message, and no error: the worker lives."""
+    broker = engine.part("broker")
+
+    def read(body: bytes) -> object:
+        try:
+            return broker.message_in(body)
+        except Exception as error:
+            return error
+
+    assert [read(body) for body in ODD] == [None] * len(ODD)
 
 
 def test_a_message_is_read_as_it_was_written(engine: Engine) -> None:
@@ -99,21 +106,26 @@ def broker_body(engine: Engine, sent: Any) -> bytes:
 # --- JSON -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("value", "form"),
-    [
-        ("a\x00b", "a\\u0000b"),
-        ("a\ud800b", "a\\ud800b"),
-        (math.nan, "NaN"),
-        ([math.inf, -math.inf], ["Infinity", "-Infinity"]),
-        (b"\x00\xff", {"$base64": "AP8="}),
-        ({"k\x00": 1}, {"k\\u0000": 1}),
-        ({3, 1, 2}, [1, 2, 3]),
-    ],
-)
-def test_declared_forms(engine: Engine, value: object, form: object) -> None:
-    """What a job made is recorded, in a form that every database takes."""
-    assert json.loads(engine.part("codec").encode(value)) == form
+def form(engine: Engine, value: object) -> Any:
+    return json.loads(engine.part("codec").encode(value))
+
+
+def test_declared_forms_of_text(engine: Engine) -> None:
+    """NUL and half characters, as values and as keys: no database stores them."""
+    assert form(engine, "a\x00b") == "a\\u0000b"
+    assert form(engine, ["a\ud800b"]) == ["a\\ud800b"]
+    assert form(engine, {"k\x00": 1}) == {"k\\u0000": 1}
+
+
+def test_declared_forms_of_numbers(engine: Engine) -> None:
+    assert form(engine, math.nan) == "NaN"
+    assert form(engine, [math.inf, -math.inf]) == ["Infinity", "-Infinity"]
+    assert form(engine, 10**5000).startswith("0x")
+
+
+def test_declared_forms_of_other_types(engine: Engine) -> None:
+    assert form(engine, b"\x00\xff") == {"$base64": "AP8="}
+    assert form(engine, {3, 1, 2}) == [1, 2, 3]
 
 
 def test_encoding_cannot_fail(engine: Engine) -> None:

@@ -40,8 +40,8 @@ def settings(grace: float, workers: tuple[Worker, ...]) -> tuple[Setting, ...]:
 ARQ: Final = Backend(
     name="arq",
     summary="coroutines in one process; only maintained, no longer developed",
-    # arq 0.28 needs a redis client below 6; the generated broker speaks to it directly.
-    requirements=("arq>=0.28,<0.29", "redis>=5,<6"),
+    # arq needs a redis client below 6; the generated broker speaks to it directly.
+    requirements=("arq>=0.26,<0.29", "redis>=5,<6"),
     abilities=(
         Ability("async handlers", "native"),
         Ability("plain handlers", "emulated", "each runs in a thread"),

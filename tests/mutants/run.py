@@ -1,0 +1,204 @@
+"""Take each guarantee out of the engine; the test that its mutant names must fail.
+
+    python tests/mutants/run.py [NAME ...]
+
+A mutant is a patch in this folder.  First every named test must pass on the engine as
+it is; then each patch is applied to a copy of the project and its tests are run there,
+in a process of their own.  Killed: every one of them fails by an assertion.  An error
+(of the collection, an import, a fixture) kills nothing: the mutant is broken.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+ROOT = FOLDER.parents[1]
+COPIED = ("src", "templates", "schema", "tests", "examples", "pyproject.toml")
+AT_ONCE = 2
+LIMIT = 600  # seconds a mutant's tests may take
+
+KILLED, SURVIVED = "killed", "SURVIVED"
+NO_PATCH, BROKEN = "DOES NOT APPLY", "BROKEN"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A patch, what it takes out, and the tests that notice."""
+
+    path: Path
+    guarantee: str
+    dialects: tuple[str, ...]
+    tests: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    @classmethod
+    def read(cls, path: Path) -> Mutant:
+        """A patch's header: `key: value` lines up to the first line of the diff."""
+        header: dict[str, str] = {}
+        for line in path.read_text("utf-8").splitlines():
+            if line.startswith("diff "):
+                break
+            key, found, value = line.partition(": ")
+            if found and not line.startswith(" "):
+                header[key] = value.strip()
+        dialects = tuple(header["dialects"].split())
+        tests = dict.fromkeys(
+            test.replace("{dialect}", dialect)
+            for test in header["test"].split()
+            for dialect in dialects
+        )
+        return cls(path, header["guarantee"], dialects, tuple(tests))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a mutant, and what pytest said if that was not its end."""
+
+    mutant: Mutant
+    word: str
+    seconds: float
+    said: str = ""
+
+
+def mutants(names: Sequence[str] = ()) -> list[Mutant]:
+    """Those of the folder, or those named."""
+    found = [Mutant.read(path) for path in sorted(FOLDER.glob("*.patch"))]
+    unknown = set(names) - {mutant.name for mutant in found}
+    if unknown:
+        raise SystemExit(f"there is no mutant {', '.join(sorted(unknown))}")
+    return [mutant for mutant in found if not names or mutant.name in names]
+
+
+def apply(patch: Path, folder: Path) -> str:
+    """Patch a copy of the project; what git said if it cannot."""
+    # Little context, so that an edit beside it does not matter.
+    command = ["git", "apply", "-C1", "--whitespace=nowarn", str(patch)]
+    # The copy is no repository, and must not be taken for a part of one.
+    env = os.environ | {"GIT_CEILING_DIRECTORIES": str(folder.parent)}
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
+    return "" if done.returncode == 0 else done.stderr.strip() or "git failed"
+
+
+def copy(folder: Path) -> None:
+    """The project without what is made from it."""
+    ignored = shutil.ignore_patterns("__pycache__", ".*", "*.egg-info")
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=ignored)
+        else:
+            shutil.copy2(source, folder / name)
+
+
+def pytest(
+    root: Path, report: Path, tests: Iterable[str], *options: str
+) -> tuple[int, str]:
+    """Run tests of the project at `root`: exit code, and what was said."""
+    command = [sys.executable, "-m", "pytest", "-q", "--tb=short", *options]
+    # `python -m qgen` of the tests must be the copy's, wherever qgen is installed.
+    env = os.environ | {"PYTHONPATH": str(root / "src")}
+    try:
+        done = subprocess.run(
+            [*command, f"--junitxml={report}", *tests],
+            cwd=root,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+        )
+    except subprocess.TimeoutExpired:
+        return 1, f"no answer within {LIMIT} s"
+    return done.returncode, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+def outcomes(report: Path) -> list[str]:
+    """One word per test that ran: `passed`, `asserted`, or `error`."""
+    words: list[str] = []
+    for case in ET.parse(report).getroot().iter("testcase"):
+        failures = case.findall("failure")
+        asserted = all(_is_assertion(f.get("message", "")) for f in failures)
+        if case.findall("error") or not asserted or case.findall("skipped"):
+            words.append("error")
+        else:
+            words.append("asserted" if failures else "passed")
+    return words
+
+
+def _is_assertion(message: str) -> bool:
+    return message.startswith(("AssertionError", "assert ", "Failed: DID NOT RAISE"))
+
+
+def judge(mutant: Mutant) -> Verdict:
+    """One mutant, in a copy of its own."""
+    begun = time.monotonic()
+
+    def verdict(word: str, said: str = "") -> Verdict:
+        return Verdict(mutant, word, time.monotonic() - begun, said)
+
+    with tempfile.TemporaryDirectory(prefix="qgen-mutant-") as place:
+        folder = Path(place).resolve() / "project"
+        folder.mkdir()
+        copy(folder)
+        error = apply(mutant.path, folder)
+        if error:
+            return verdict(NO_PATCH, error)
+        report = folder / "report.xml"
+        _, said = pytest(folder, report, mutant.tests)
+        words = outcomes(report) if report.exists() else []
+    if len(words) != len(mutant.tests) or "error" in words:
+        return verdict(BROKEN, said)
+    if "passed" in words:
+        return verdict(SURVIVED, said)
+    return verdict(KILLED)
+
+
+def all_pass(chosen: Sequence[Mutant]) -> bool:
+    """The named tests on the engine as it is."""
+    tests = sorted({test for mutant in chosen for test in mutant.tests})
+    print(f"mutants: {len(tests)} tests on the engine as it is", flush=True)
+    with tempfile.TemporaryDirectory(prefix="qgen-mutant-") as place:
+        report = Path(place) / "report.xml"
+        code, said = pytest(ROOT, report, tests, "-n", str(AT_ONCE))
+    if code:
+        print(said)
+        print("mutants: the named tests must pass first")
+    return code == 0
+
+
+def show(verdict: Verdict) -> None:
+    mutant = verdict.mutant
+    what = f"{mutant.name:<28} {verdict.word:<15} {verdict.seconds:5.1f} s"
+    print(f"{what}  {mutant.guarantee}", flush=True)
+    if verdict.said:
+        print("    " + "\n    ".join(verdict.said.splitlines()), flush=True)
+
+
+def main(names: Sequence[str]) -> int:
+    chosen = mutants(names)
+    if not all_pass(chosen):
+        return 1
+    alive = 0
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for verdict in pool.map(judge, chosen):
+            show(verdict)
+            alive += verdict.word != KILLED
+    print(f"mutants: {len(chosen) - alive} of {len(chosen)} killed")
+    return 1 if alive else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
