@@ -89,10 +89,7 @@ def admit(tx: Transaction, candidates: Sequence[Candidate]) -> Admissions:
     now = tx.one(money_statements.AGENTS_NOW)
     assert now is not None
     closed: dict[str, int] = json.loads(now["closed"])
-    brakes = {
-        (brake["agent"], brake["period"]): int(brake["amount"])
-        for brake in json.loads(now["brakes"])
-    }
+    brakes = brakes_of(now)
     zone = ZoneInfo(PROJECT.spend.timezone)
     judged = Admissions()
     asked: list[tuple[Candidate, Agent, str | None, list[Limit]]] = []
@@ -202,6 +199,14 @@ def reserve(tx: Transaction, taken: Iterable[Reservation]) -> None:
     ]
     if batch:
         tx.run(money_statements.WINDOWS_ADD, batch=json.dumps(batch))
+
+
+def brakes_of(now: Row) -> dict[tuple[str, str], int]:
+    """The brakes in an answer of ``AGENTS_NOW``, by agent and period."""
+    return {
+        (brake["agent"], brake["period"]): int(brake["amount"])
+        for brake in json.loads(now["brakes"])
+    }
 
 
 def gate_key(agent: str) -> str:

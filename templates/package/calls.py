@@ -69,7 +69,8 @@ class Shut:
 class Report:
     """What a call turned out to be: settled at ``cost``, or released as never billed.
 
-    ``gate``: seconds for which the agent's gate closes (a 429).
+    ``gate``: seconds for which the agent's gate closes (a 429); ``refused``: no other
+    attempt would change it.
     """
 
     call: str
@@ -81,6 +82,7 @@ class Report:
     kept: str | None = None
     error: str | None = None
     gate: float | None = None
+    refused: bool = False
 
 
 def outcome_of(error: BaseException, agent: Agent) -> Outcome:

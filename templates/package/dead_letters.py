@@ -22,6 +22,7 @@ from .errors import NotFound, Refused
 from .operations import reading, transaction
 from .outcomes import TIMED_OUT, WORKER_LOST
 from .runner import LENIENCY
+from .settling import buy_again
 
 # Replayed rows start this many seconds apart: what broke them may not stand a crowd.
 SPREAD: Final = 0.1
@@ -136,7 +137,7 @@ def _replay(
     if pay_again and replayed:
         books = Books(tx, replayed)
         for id_ in replayed:
-            books.buy_again(id_)
+            buy_again(books, id_)
         books.flush()
     for row in chosen:
         if row["id"] not in replayed:

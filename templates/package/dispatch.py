@@ -14,7 +14,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Final
@@ -25,6 +25,7 @@ from .database import Database, Row, Transaction
 from .errors import QueueError
 from .record import Message
 from .registry import PROJECT
+from .spending import shut_jobs
 
 log = logging.getLogger(__name__)
 
@@ -37,30 +38,35 @@ BREAKER: Final = 1.0  # seconds without a push after one that failed
 class Fleet:
     """The living workers: window per queue name, and the jobs that somebody runs.
 
-    ``jobs`` is a JSON object of names and the newest payload version that is run.
+    ``jobs`` is a JSON object of names and the newest payload version that is run;
+    ``startable`` the same without the jobs whose agents may not spend now.
     """
 
     windows: dict[str, int]
     jobs: str
+    startable: str
     boots: int
 
     @classmethod
     def read(cls, tx: Transaction) -> Fleet:
         """The fleet as the record has it now."""
-        return cls.of(
-            tx.all(statements.BOOTS_LIVE, stall_after=round(PROJECT.stall_after * 1000))
+        boots = tx.all(
+            statements.BOOTS_LIVE, stall_after=round(PROJECT.stall_after * 1000)
         )
+        return cls.of(boots, shut_jobs(tx))
 
     @classmethod
-    def of(cls, boots: Sequence[Row]) -> Fleet:
-        """The fleet of these boot rows."""
+    def of(cls, boots: Sequence[Row], shut: Collection[str] = ()) -> Fleet:
+        """The fleet of these boot rows; jobs that are ``shut`` may not start."""
         windows = dict.fromkeys(catalog.QUEUE_NAMES, SPARE)
         jobs: list[dict[str, int]] = []
         for boot in boots:
             jobs.append(json.loads(boot["jobs"]))
             for queue in json.loads(boot["queues"]):
                 windows[queue] = windows.get(queue, SPARE) + int(boot["slots"])
-        return cls(windows, catalog.known_to(jobs), len(boots))
+        known = catalog.known_to(jobs)
+        startable = {k: v for k, v in json.loads(known).items() if k not in shut}
+        return cls(windows, known, json.dumps(startable) if shut else known, len(boots))
 
 
 class Publisher:
@@ -100,7 +106,7 @@ class Dispatcher:
     def __init__(self, database: Database, broker: Broker) -> None:
         self._database = database
         self._publisher = Publisher(broker)
-        self._fleet = Fleet({}, "{}", 0)
+        self._fleet = Fleet({}, "{}", "{}", 0)
         self._queues: tuple[str, ...] = ()
         self._outbox: SimpleQueue[Sequence[Message] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="dispatch", daemon=True)
@@ -117,7 +123,9 @@ class Dispatcher:
             window = self._fleet.windows.get(queue, 0)
             if window and len(messages) < freed:
                 most = freed - len(messages)
-                messages += record.dispatch(tx, queue, window, self._fleet.jobs, most)
+                messages += record.dispatch(
+                    tx, queue, window, self._fleet.startable, most
+                )
         return messages
 
     def publish(self, messages: Sequence[Message]) -> None:
@@ -133,7 +141,9 @@ class Dispatcher:
             messages: list[Message] = []
             if turn and turn["mine"]:
                 for queue, window in self._fleet.windows.items():
-                    messages += record.dispatch(tx, queue, window, self._fleet.jobs)
+                    messages += record.dispatch(
+                        tx, queue, window, self._fleet.startable
+                    )
         return self._publisher.push(self._database, messages)
 
     def close(self) -> None:

@@ -19,6 +19,7 @@ from .database import Row, Transaction
 from .endings import Ending, used
 from .registry import AGENTS
 from .retries import cause_of, fault_named, wait
+from .settling import give_back, give_up, to_unknown
 
 UNKNOWN = "unknown"
 
@@ -48,22 +49,22 @@ def settle_left(
             continue
         row = books.rows[ending.id]
         row["state"] = states[ending.id]
-        books.give_back(row)
+        give_back(books, row)
         for call in books.pending(ending.id):
             agent = AGENTS.get(call["agent"])
             if row["state"] == "cancelled":
-                books.give_up(call, "settled", CANCELLED, ending.error)
+                give_up(books, call, "settled", CANCELLED, ending.error)
             elif row["state"] == "queued" and not books.may_resend(call, agent):
-                books.give_up(call, "superseded", PAID_AGAIN, ending.error)
+                give_up(books, call, "superseded", PAID_AGAIN, ending.error)
             else:
-                books.to_unknown(call, ending.error)
+                to_unknown(books, call, ending.error)
 
 
 def cancel_calls(tx: Transaction, id_: str) -> None:
     """A waiting or held row was cancelled: its unknown calls are booked at their most."""
     books = Books(tx, [id_])
     for call in books.pending(id_):
-        books.give_up(call, "settled", CANCELLED)
+        give_up(books, call, "settled", CANCELLED)
     books.flush()
 
 

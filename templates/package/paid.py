@@ -12,15 +12,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import inspect
-import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final, NoReturn, Protocol
 
+from . import bills
 from .amounts import MILLION, millionths
-from .calls import Opened, Opening, Report, Shut, outcome_of
+from .calls import Opened, Opening, Report, Shut
 from .codec import decode, encode
 from .definitions import Agent, Job
 from .errors import (
@@ -33,15 +33,9 @@ from .errors import (
     Throttled,
 )
 from .registry import AGENTS
-from .retries import fault_of, retry_after, spread
-
-log = logging.getLogger(__name__)
 
 # The step of a job that is billed as a whole.
 WHOLE: Final = "attempt"
-
-# Seconds an agent's gate closes when a 429 names none.
-PAUSE: Final = 5.0
 
 _LONGEST_STEP: Final = 200
 
@@ -50,11 +44,15 @@ Call = Callable[[str], Any]
 
 @dataclass(slots=True, eq=False)
 class Order:
-    """A call to open, and who waits for it; ``abandoned``: nobody does any more."""
+    """A call to open, and who waits for it.
+
+    ``abandoned``: nobody does any more; ``tried``: it may be in the record already.
+    """
 
     opening: Opening
     answer: Future[Opened | Shut] = field(default_factory=Future)
     abandoned: bool = False
+    tried: bool = False
 
 
 class Desk(Protocol):
@@ -137,7 +135,7 @@ class Purse:
                 if report is not None:
                     state = await asyncio.wrap_future(self._desk.settle(report))
                 self._raise(step, error, report, state)
-            report = self._bill(opened, response, cost, keep)
+            report = bills.answered(self._id, self.agent, opened, response, cost, keep)
             await asyncio.wrap_future(self._desk.settle(report))
             return self._kept(step, report)
         finally:
@@ -175,7 +173,7 @@ class Purse:
                 if report is not None:
                     state = self._desk.settle(report).result()
                 self._raise(step, error, report, state)
-            report = self._bill(opened, response, cost, keep)
+            report = bills.answered(self._id, self.agent, opened, response, cost, keep)
             self._desk.settle(report).result()
             return self._kept(step, report)
         finally:
@@ -232,7 +230,7 @@ class Purse:
             order.abandoned = True
             opened = await answer
             if isinstance(opened, Opened):
-                self._desk.settle(self._released(opened, None))
+                self._desk.settle(bills.released(self._id, self.agent, opened))
             raise
 
     def _shut(self, shut: Shut) -> Any:
@@ -245,78 +243,16 @@ class Purse:
 
     # Settling
 
-    def _bill(
-        self,
-        opened: Opened,
-        response: object,
-        cost: Callable[[Any], object] | None,
-        keep: Callable[[Any], object] | None,
-    ) -> Report:
-        """What an answered call has cost, and what is kept of it.  Cannot fail."""
-        amount, estimated, error = opened.max_cost, True, None
-        kept = None
-        try:
-            found = None if cost is None else cost(response)
-            if found is not None:
-                amount, estimated = millionths(found), False
-        except Exception as failure:
-            log.error("job %s: its cost cannot be read: %r", self._id, failure)
-            error = fault_of(failure).error
-        try:
-            kept = encode(response if keep is None else keep(response))
-        except Exception as failure:
-            log.error("job %s: nothing can be kept: %r", self._id, failure)
-            error = fault_of(failure).error
-        return Report(
-            call=opened.call,
-            job_id=self._id,
-            agent=self.agent.name,
-            state="settled",
-            cost=amount,
-            estimated=estimated,
-            kept=kept,
-            error=error,
-        )
-
     def _proof(self, opened: Opened, error: BaseException) -> Report | None:
-        """What an exception proves; None = it proves nothing."""
-        if isinstance(error, _NotSent):
-            return self._released(opened, error)
-        if isinstance(error, Defer) and self._charged is None:
-            return self._released(opened, error)
+        """What an exception proves; None = nobody knows whether the call was billed."""
+        if isinstance(error, _NotSent | Defer) and self._charged is None:
+            return bills.released(self._id, self.agent, opened, error)
         if not isinstance(error, Exception):
             return None  # stopped in the middle of the call
-        outcome = outcome_of(error, self.agent)
-        if outcome == "unknown":
-            return None
-        if outcome == "unreadable":
-            return Report(
-                call=opened.call,
-                job_id=self._id,
-                agent=self.agent.name,
-                state="settled",
-                cost=opened.max_cost,
-                estimated=True,
-                error=fault_of(error).error,
-            )
-        if outcome == "refused":
+        report = bills.failed(self._id, self.agent, opened, error)
+        if report is not None and report.refused:
             self.refusals.append(error)
-        gate = None
-        if outcome == "throttled":
-            gate = spread(retry_after(error) or PAUSE)
-        return self._released(opened, error, gate)
-
-    def _released(
-        self, opened: Opened, error: BaseException | None, gate: float | None = None
-    ) -> Report:
-        return Report(
-            call=opened.call,
-            job_id=self._id,
-            agent=self.agent.name,
-            state="released",
-            error=None if error is None else fault_of(error).error,
-            gate=gate,
-        )
+        return report
 
     def _raise(
         self, step: str, error: BaseException, report: Report | None, state: str | None

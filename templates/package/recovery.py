@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
-from . import catalog, outcomes, record, spool, statements
+from . import catalog, money_statements, outcomes, record, spool, statements
 from .books import Books
 from .broker import Broker
 from .database import Database, DataError, Row
@@ -23,6 +23,7 @@ from .errors import QueueError
 from .outcomes import Held
 from .record import Message
 from .registry import PROJECT
+from .settling import settle
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +111,7 @@ class Sweeper:
         for report in spool.reports():
             with self.database.transaction() as tx:
                 books = Books(tx, [report.job_id])
-                state = books.settle(report)
+                state = settle(books, report)
                 books.flush()
             if state == "missing":
                 counts.errors += 1
@@ -184,7 +185,7 @@ class Sweeper:
             messages: list[Message] = []
             if turn and turn["mine"]:
                 for queue, window in fleet.windows.items():
-                    messages += record.dispatch(tx, queue, window, fleet.jobs)
+                    messages += record.dispatch(tx, queue, window, fleet.startable)
         return publisher.push(self.database, messages)
 
     def _unknown_jobs(self, counts: Counts) -> None:
@@ -214,6 +215,7 @@ class Sweeper:
                 cancelled=_ms(PROJECT.keep_cancelled),
             )
             tx.run(statements.BOOTS_PRUNE)
+            tx.run(money_statements.WINDOWS_PRUNE)
 
 
 class SweepThread:

@@ -14,6 +14,7 @@ from .codec import text_form
 from .database import Row, Transaction
 from .errors import NotFound, Refused
 from .operations import as_id, transaction
+from .settling import correct, decide
 
 
 def resolve(
@@ -57,7 +58,7 @@ def _decided(
             steps = ", ".join(c["step"] for c in asked)
             raise Refused(f"several calls are unknown ({steps}): name one with --step")
         for call in asked:
-            books.decide(call, amount, by, note)
+            decide(books, call, amount, by, note)
         return
     known: list[Row] = [c for c in books.calls[id_] if c["step"] == step]
     if not known:
@@ -67,7 +68,7 @@ def _decided(
         raise NotFound(f"no {what}: see show {id_}")
     if known[-1]["state"] == "open":
         raise Refused(f"the call of the step {step} is being made: wait for its answer")
-    books.correct(known[-1], amount or 0, by=by, note=note)
+    correct(books, known[-1], amount or 0, by=by, note=note)
 
 
 def _write_down(

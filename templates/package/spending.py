@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from . import money_statements, views, windows
+from . import catalog, money_statements, views, windows
+from .admission import brakes_of, gate_key
 from .amounts import decimal
 from .database import Row, Transaction
 from .definitions import Agent
 from .registry import AGENTS, PROJECT
+from .windows import Limit
 
 CALL_COLUMNS: Final = tuple(
     "step purchase state max_cost cost opened_at settled_at decided_by note".split()
@@ -30,10 +32,7 @@ def agents(tx: Transaction) -> dict[str, Any]:
     found = tx.one(money_statements.AGENTS_NOW)
     assert found is not None
     rows = {row["key"]: row for row in tx.all(money_statements.SPEND_NOW)}
-    brakes = {
-        (brake["agent"], brake["period"]): int(brake["amount"])
-        for brake in json.loads(found["brakes"])
-    }
+    brakes = brakes_of(found)
     zone = ZoneInfo(PROJECT.spend.timezone)
     now = int(found["now"])
     return {
@@ -89,3 +88,38 @@ def by_window(agents: Mapping[str, Any]) -> list[Row]:
         for name, agent in agents.items()
         for window in agent["windows"]
     ]
+
+
+def shut_jobs(tx: Transaction) -> frozenset[str]:
+    """The jobs that need not be published now: a claim would only turn them away.
+
+    Their agent's gate is closed, or what is spent or unknown leaves no room in one of its
+    windows.  A job that is to be denied for that is published, so that it is.
+    """
+    if not AGENTS:
+        return frozenset()
+    now = tx.one(money_statements.AGENTS_NOW)
+    assert now is not None
+    rows = {row["key"]: row for row in tx.all(money_statements.SPEND_AGENTS)}
+    closed = json.loads(now["closed"])
+    brakes = brakes_of(now)
+    zone = ZoneInfo(PROJECT.spend.timezone)
+    shut: set[str] = set()
+    for name, job in catalog.BY_NAME.items():
+        agent = AGENTS.get(job.agent or "")
+        if agent is None:
+            continue
+        if gate_key(agent.name) in closed:
+            shut.add(name)
+        elif agent.when_capped == "wait":
+            limits = windows.limits(agent, None, int(now["now"]), zone, brakes)
+            if any(_is_full(limit, rows, job.max_cost) for limit in limits):
+                shut.add(name)
+    return frozenset(shut)
+
+
+def _is_full(limit: Limit, rows: Mapping[str, Row], cost: int) -> bool:
+    row = rows.get(limit.key)
+    gone = 0 if row is None else int(row["spent"]) + int(row["unknown"])
+    # Below the job's max_cost the spec's own cap denies: that job is to be published.
+    return limit.spec >= cost and gone + cost > limit.cap

@@ -20,7 +20,9 @@ from .calls import Opened, Report, Shut
 from .codec import encode
 from .database import Database, DataError
 from .errors import Locked, QueueError
+from .opening import open_call
 from .paid import Order
+from .settling import settle
 
 log = logging.getLogger(__name__)
 
@@ -46,16 +48,22 @@ class Till:
 
     def write(self, items: Sequence[Item]) -> list[Item]:
         """Writes what can be written now in one transaction; returns what is left."""
-        orders = [i for i in items if isinstance(i, Order) and not i.abandoned]
+        orders: list[Order] = []
         for item in items:
-            if isinstance(item, Order) and item.abandoned:
+            if not isinstance(item, Order):
+                continue
+            if item.abandoned and not item.tried:
                 answer(item.answer, Shut("over", "nobody waits for it any more"))
+            else:
+                orders.append(item)
         settlings = [i for i in items if isinstance(i, Settling)]
         waiting: list[Item] = []
         if not self._fit():
             waiting, orders = list(orders), []
         if not orders and not settlings:
             return waiting
+        for order in orders:
+            order.tried = True
         try:
             self._commit(orders, settlings)
         except (Locked, *DataError) as error:
@@ -73,8 +81,8 @@ class Till:
         ids = {o.opening.job_id for o in orders} | {s.report.job_id for s in settlings}
         with self._database.transaction() as tx:
             books = Books(tx, ids)
-            states = [books.settle(settling.report) for settling in settlings]
-            opened = [books.open(order.opening) for order in orders]
+            states = [settle(books, settling.report) for settling in settlings]
+            opened = [open_call(books, order.opening) for order in orders]
             books.flush()
         for settling, state in zip(settlings, states, strict=True):
             if state == "missing":
