@@ -40,7 +40,10 @@ def _failed(error: Exception) -> int:
     import traceback
 
     traceback.print_exc()
-    print("qgen: this is a bug in qgen; please report it with the lines above", file=sys.stderr)
+    print(
+        "qgen: this is a bug in qgen; please report it with the lines above",
+        file=sys.stderr,
+    )
     return 3
 
 
@@ -129,6 +132,20 @@ def eject(file: str, spec: str) -> int:
     from .commands import eject
 
     return eject.run(file, spec)
+
+
+@group.command()
+@click.argument("agent")
+@click.option("--by", required=True, metavar="OWNER", help="The agent's owner.")
+@click.option("--note", default="", metavar="TEXT", help="Why.")
+@click.option(
+    "--spec", default="queue.toml", type=click.Path(), help="Whose agent it is."
+)
+def approve(agent: str, by: str, note: str, spec: str) -> int:
+    """Let an agent spend what the spec says, in its owner's name."""
+    from .commands import approve
+
+    return approve.run(agent, by, note, spec)
 
 
 @group.command()

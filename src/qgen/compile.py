@@ -11,32 +11,50 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Final
 
-from . import lock, outline, overlays, view
-from .diagnostics.value import Diagnostic
+from . import approvals, lock, outline, overlays, view
+from .diagnostics.value import Diagnostic, has_errors, ordered
 from .files import File, Kind
 from .front import analyse
 from .handlers import Stub, handlers_files, stubs
 from .model import Model
 from .overlays import Source
 from .render import is_sql, render, render_sql
+from .spec.load import read
+from .spec.source import Source as Spec
 
 PLAN: Final = "package/QUEUE.md.j2"
+NOTHING: Final = approvals.Book({})
 
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """What a spec makes.  ``model`` is None, and there are no files, on an error."""
+    """What a spec makes.  ``model`` is None, and there are no files, on an error.
+
+    An unapproved raise is an error that leaves both: what it would make can be shown,
+    but must not be written.  ``book`` is what is approved.
+    """
 
     diagnostics: tuple[Diagnostic, ...]
     model: Model | None = None
     files: tuple[File, ...] = ()
     stubs: tuple[Stub, ...] = ()
+    book: approvals.Book = NOTHING
+
+    @property
+    def may_be_written(self) -> bool:
+        """False when nothing was made, or not with somebody's approval."""
+        return self.model is not None and not has_errors(self.diagnostics)
 
 
 def compile(
-    data: bytes, spec: str, target: str | None = None, committed: str = ""
+    data: bytes,
+    spec: str,
+    target: str | None = None,
+    committed: str = "",
+    approved: bytes = b"",
 ) -> Compilation:
-    """Compile a spec.  ``committed`` is the text of the lock beside it.
+    """Compile a spec.  ``committed`` is the text of the lock beside it, ``approved`` of
+    its approvals.
 
     ``spec`` is its path as diagnostics show it; files name only its last part, so the
     folder changes nothing in them.
@@ -44,9 +62,17 @@ def compile(
     model, found = analyse(data, spec, target)
     if model is None:
         return Compilation(found)
-    ejected = lock.parse(committed).ejected
-    files = files_of(model, PurePath(spec).name, ejected)
-    return Compilation(found, model, files, stubs(model))
+    name = PurePath(spec).name
+    book = approvals.read(approved, spec[: -len(name)] + approvals.NAME)
+    if isinstance(book, tuple):
+        return Compilation(ordered([*found, *book]))
+    raises = list(approvals.raises(model, book))
+    if raises:
+        source = read(data, spec)
+        assert isinstance(source, Spec)
+        found = ordered([*found, *approvals.diagnostics(raises, source, book)])
+    files = files_of(model, name, lock.parse(committed).ejected)
+    return Compilation(found, model, files, stubs(model), book)
 
 
 def files_of(

@@ -15,12 +15,14 @@ def run(spec: str, target: str | None, force: bool, **options: Any) -> int:
     output = say.Output(**options)
     with output.stage("compiling"):
         job = work.work(spec, target)
-    if not job.ok:
-        return output.end(job.compilation.diagnostics).code
+    if not job.compilation.may_be_written:
+        return _refused(job, output)
     try:
         with job.private.alone(lambda: output.note("waiting for another qgen build")):
             if not job.is_current():
                 job = work.work(spec, target)
+            if not job.compilation.may_be_written:
+                return _refused(job, output)
             return _emit(job, force, output)
     except Unwritable as error:
         raise Stop(str(error)) from None
@@ -31,6 +33,14 @@ def run(spec: str, target: str | None, force: bool, **options: Any) -> int:
             f"cannot write {error.filename or job.root}: {error.strerror}; the next"
             " build completes what this one began"
         ) from None
+
+
+def _refused(job: work.Work, output: say.Output) -> int:
+    """Nothing is written: the spec is wrong, or asks for more than is approved."""
+    raised = work.raised_step(job)
+    if raised is not None:
+        output.diff(raised)
+    return output.end(job.compilation.diagnostics).code
 
 
 def _emit(job: work.Work, force: bool, output: say.Output) -> int:

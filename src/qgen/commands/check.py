@@ -17,6 +17,9 @@ def run(spec: str, target: str | None, **options: Any) -> int:
         job = work.work(spec, target)
     if not job.ok:
         return output.end(job.compilation.diagnostics).code
+    raised = work.raised_step(job)
+    if raised is not None:
+        output.diff(raised)
     found = [
         *job.compilation.diagnostics,
         *findings.findings(work.steps(job), job.folder),

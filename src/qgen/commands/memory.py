@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from .. import lock, noop
+from .. import approvals, lock, noop
 from ..data import folder
 from .say import Said
 from .work import Work
@@ -27,6 +27,10 @@ def keep(work: Work, said: Said) -> None:
     paths = {work.spec.name, lock.NAME}
     paths |= {file.path for file in files if file.kind in ("managed", "append")}
     absent: set[str] = set()
+    if work.tree.at(approvals.NAME).exists():
+        paths.add(approvals.NAME)
+    else:
+        absent.add(approvals.NAME)
     places = {stub.paths for stub in work.compilation.stubs}
     places |= {(f.path, *f.unless) for f in files if f.kind == "once"}
     for candidates in places:

@@ -31,6 +31,9 @@ def run(spec: str, target: str | None, diff: bool, **options: Any) -> int:
             for step in steps:
                 print("\n".join(step.diff()), end="\n" if step.before else "")
         print(f"\n{work.queue_page(job)}", end="")
+    raised = work.raised_step(job)
+    if raised is not None:
+        output.diff(raised)
     stopping = [step for step in steps if step.stops]
     found = [*job.compilation.diagnostics, *findings.findings(stopping, job.folder)]
     return output.end(found).code

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from .. import __version__, lock
+from .. import __version__, approvals, lock
 from ..compile import Compilation, compile
 from ..diagnostics.value import Diagnostic
 from ..emit import findings, plan
@@ -29,6 +30,7 @@ class Work:
     data: bytes
     compilation: Compilation
     committed: str
+    approved: str
     folder: str
 
     @property
@@ -48,12 +50,15 @@ class Work:
 
     @property
     def ok(self) -> bool:
-        """True when there is something to build."""
+        """True when there is something to build, approved or not."""
         return self.compilation.model is not None
 
     def is_current(self) -> bool:
-        """False when another build has run since this spec was compiled."""
-        return (self.tree.look(lock.NAME).text or "") == self.committed
+        """False when another build, or an approval, has run since this was compiled."""
+        texts = (
+            self.tree.look(name).text or "" for name in (lock.NAME, approvals.NAME)
+        )
+        return tuple(texts) == (self.committed, self.approved)
 
     @property
     def lock(self) -> str:
@@ -81,10 +86,13 @@ def work(spec: str, target: str | None) -> Work:
     path, data = read(spec)
     tree = Tree(path.parent)
     committed = _read(lambda: tree.look(lock.NAME).text or "")
-    compilation = compile(data, spec, target, committed)
+    approved = _read(lambda: tree.look(approvals.NAME).text or "")
+    book = approved.encode("utf-8", "surrogateescape")
+    compilation = compile(data, spec, target, committed, book)
     files = _read(lambda: tuple(_finished(tree, compilation.files)))
     compilation = replace(compilation, files=files)
-    return Work(path, data, compilation, committed, spec[: -len(path.name)])
+    folder = spec[: -len(path.name)]
+    return Work(path, data, compilation, committed, approved, folder)
 
 
 def _finished(tree: Tree, files: tuple[File, ...]) -> Iterator[File]:
@@ -110,9 +118,50 @@ def _finished(tree: Tree, files: tuple[File, ...]) -> Iterator[File]:
 def steps(work: Work) -> tuple[plan.Step, ...]:
     """What a build would do.  Raises Stop where the disk cannot be read."""
     listed = lock.parse(work.committed)
-    unfinished = work.private.unfinished()
+    unfinished = [path for path in work.private.unfinished() if path != approvals.NAME]
     files = work.compilation.files
-    return _read(lambda: plan.make(work.tree, files, listed, unfinished, black_or_none))
+    made = _read(lambda: plan.make(work.tree, files, listed, unfinished, black_or_none))
+    entering = _read(lambda: approvals_step(work))
+    return made if entering is None else (*made, entering)
+
+
+def approvals_step(work: Work) -> plan.Step | None:
+    """What a build does to the approvals: it enters the agents that are new.
+
+    None when there are none.  A file in the way (a link, a folder) is refused.
+    """
+    model, book = work.compilation.model, work.compilation.book
+    found = work.tree.look(approvals.NAME)
+    if model is None or not approvals.unlisted(model, book):
+        return None
+    if found.refused:
+        return plan.Step(approvals.NAME, plan.State.REFUSED, why=found.refused)
+    after = approvals.text_of(approvals.entered(model, book, today()))
+    state = plan.State.MISSING if found.text is None else plan.State.CHANGED
+    return plan.Step(approvals.NAME, state, found.text, after)
+
+
+def raised_step(work: Work) -> plan.Step | None:
+    """What approving every raise would do to the approvals, to show it; None if there
+    is none."""
+    model, book = work.compilation.model, work.compilation.book
+    raises = list(approvals.raises(model, book)) if model is not None else []
+    if model is None or not raises:
+        return None
+    entries = dict(book.entries)
+    for each in raises:
+        old = entries[each.agent.name]
+        limits = approvals.limits(model, each.agent)
+        entries[each.agent.name] = replace(old, limits=limits)
+    before = approvals.text_of(book.entries)
+    return plan.Step(
+        approvals.NAME, plan.State.EDITED, before, approvals.text_of(entries)
+    )
+
+
+def today() -> date:
+    """The date of an approval, in UTC."""
+    return datetime.now(UTC).date()
 
 
 def queue_page(work: Work) -> str:

@@ -61,9 +61,7 @@ def build(draft: Draft) -> model.Model:
         workers=workers,
         jobs=tuple(job(draft, name) for name in sorted(draft.jobs)),
         spend=model.Spend(spec.spend.unit, spec.spend.timezone),
-        agents=tuple(
-            agent(name, each) for name, each in sorted(spec.agents.items())
-        ),
+        agents=tuple(agent(name, each) for name, each in sorted(spec.agents.items())),
     )
     return replace(made, facts=facts(draft, made))
 
