@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from engine import faults
-from engine.money import shop, stopgap
+from engine.money import shop
 from engine.money.shop import Provider
 
 import servers
@@ -41,7 +41,7 @@ def open_shop(
 
     def opened(spec: str, provider: Provider, folder: str = "run") -> faults.Package:
         text = faults.QUICK + spec
-        tree = stopgap.build(dialect, text, shop.HANDLERS, None)
+        tree = faults.build(dialect, text, shop.HANDLERS)
         package = tree.at(database_url, own_redis.url, tmp_path / folder)
         package.env["QGEN_TEST_PROVIDER"] = provider.port
         package.env[f"{tree.name.upper()}_SPOOL"] = str(tmp_path / folder / "spool")

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-
 from engine import faults
 from engine.faults import until
 from engine.money import shop
@@ -23,11 +22,13 @@ SPEC = (
     + job("dear", "5.00", "big", does="work")
     + agent("none", "")
     + job("denied", "0.01", "none", does="work")
-    + agent("low", 'day = "0.10"')
-    + job("above", "0.11", "low", does="work")
     + agent("perjob", 'day = "9", job = "0.50"')
     + job("capped", "0.20", "perjob", does="work")
-    + agent("each", 'day = "9"', 'cap_each = { by = "who", day = "0.40" }\nwhen_capped = "deny"')
+    + agent(
+        "each",
+        'day = "9"',
+        'cap_each = { by = "who", day = "0.40" }\nwhen_capped = "deny"',
+    )
     + job("tenant", "0.40", "each", does="work")
     + agent("zero", 'day = "0"')
     + job("nothing", "0.01", "zero", does="work")
@@ -138,7 +139,6 @@ def test_reservations_far_above_the_true_cost(open_shop: Shop, bill: Provider) -
     ("kind", "reason"),
     [
         ("Denied", "denied_no_cap"),
-        ("Above", "denied_cap"),
         ("Nothing", "denied_cap"),
     ],
 )

@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-import servers
 from engine import faults
 from engine.faults import Worker
 from engine.money import shop
 from engine.money.conftest import Shop
 from engine.money.shop import Provider, agent, job
+
+import servers
 
 REAPER = Path(__file__).with_name("reaper.py")
 JOBS = 500

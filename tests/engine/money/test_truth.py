@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-import servers
 from engine import faults
 from engine.faults import Worker, until
 from engine.money import shop
 from engine.money.conftest import Shop
 from engine.money.shop import Provider, agent, job
+
+import servers
 
 SPEC = (
     agent()
