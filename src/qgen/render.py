@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from . import literal, payload, view
+from . import costs, literal, payload, view
 from .data import folder
 from .fit import fit
 from .literal import Code
@@ -89,5 +89,5 @@ def _environment() -> Environment:
         "cell": cell,
         "code": code,
     }
-    environment.globals |= {"payload": payload, "view": view}
+    environment.globals |= {"costs": costs, "payload": payload, "view": view}
     return environment

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sized
+from dataclasses import dataclass
 from typing import Final
 
 from . import literal, markdown, sorting
@@ -134,6 +135,38 @@ def last_start(model: Model, job: Job) -> float | None:
 def has_handlers(model: Model) -> bool:
     """True when some job is handled by the project's own module."""
     return any(job.handler_module == model.project.handlers for job in model.jobs)
+
+
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """A job that follows the end of another, by its name."""
+
+    job: str
+
+
+def followers(model: Model) -> list[Follower]:
+    """Every reply and on_failed."""
+    return [
+        Follower(f"{job.wire}.{suffix}")
+        for job in model.jobs
+        for suffix in ("reply", "on_failed")
+        if getattr(job, suffix) is not None
+    ]
+
+
+def has_reply(model: Model) -> bool:
+    """True when some job answers after its end."""
+    return any(job.reply for job in model.jobs)
+
+
+def spool(model: Model) -> Code:
+    """The folder for what the database could not take in time."""
+    return markdown.code(f".{model.project.name}-spool")
+
+
+def spool_variable(model: Model) -> Code:
+    """The variable that names another."""
+    return markdown.code(f"{model.project.name.upper()}_SPOOL")
 
 
 def package_path(model: Model) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from qgen.model import Fact, Model, Origin
 from qgen.resolve.draft import Draft
-from qgen.resolve.units import span
+from qgen.resolve.units import decimal, span
 from qgen.spec.messages import shown
 
 # Tables whose keys are facts; their own order is the plan's.
@@ -31,7 +31,12 @@ TLS: Final = (
 
 def facts(draft: Draft, model: Model) -> tuple[Fact, ...]:
     """Every fact, in the order of the plan."""
-    return (*settings(draft, model), *workers(draft, model), *jobs(draft, model))
+    return (
+        *settings(draft, model),
+        *workers(draft, model),
+        *jobs(draft, model),
+        *money(draft, model),
+    )
 
 
 def settings(draft: Draft, model: Model) -> Iterator[Fact]:
@@ -84,6 +89,39 @@ def jobs(draft: Draft, model: Model) -> Iterator[Fact]:
             origin: Origin = "GIVEN" if key in laid else "ASSUMED"
             text = "none" if value is None else span(value)
             yield Fact(f"jobs.{job.name}.{key}", origin, written(text), note)
+
+
+def money(draft: Draft, model: Model) -> Iterator[Fact]:
+    """Who pays, up to what; without a cap, what that stops."""
+    if not model.agents:
+        return
+    for key, value in (("unit", model.spend.unit), ("timezone", model.spend.timezone)):
+        given = key in draft.spec.spend.model_fields_set
+        yield Fact(f"spend.{key}", "GIVEN" if given else "ASSUMED", written(value))
+    for agent in model.agents:
+        at = f"agents.{agent.name}"
+        given_keys = draft.spec.agents[agent.name].model_fields_set
+        if not agent.is_capped:
+            paid = ", ".join(job.wire for job in model.paid_by(agent)) or "none yet"
+            note = f"all its paid jobs are denied: {paid}"
+            yield Fact(f"{at}.cap", "MISSING", "not set", note)
+        amounts = [(f"cap.{period}", amount) for period, amount in agent.caps]
+        if agent.job_cap is not None:
+            amounts.append(("cap.job", agent.job_cap))
+        amounts += [
+            (f"cap_each.{period}", amount) for period, amount in agent.each_caps
+        ]
+        for key, amount in amounts:
+            by = f"of every value of {agent.each_by}" if "each" in key else ""
+            yield Fact(f"{at}.{key}", "GIVEN", written(decimal(amount)), by)
+        for key in ("when_capped", "on_unknown", "provider_keys"):
+            origin: Origin = "GIVEN" if key in given_keys else "ASSUMED"
+            yield Fact(f"{at}.{key}", origin, written(getattr(agent, key)))
+    for job in model.jobs:
+        if job.agent is not None:
+            cost = written(decimal(job.max_cost))
+            note = "the most one attempt may cost"
+            yield Fact(f"jobs.{job.name}.max_cost", "GIVEN", cost, note)
 
 
 def written(value: Any) -> str:
