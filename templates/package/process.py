@@ -21,16 +21,17 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Final, Literal
 
-from . import catalog, migrate, outcomes
+from . import catalog, migrate, money_statements, outcomes
 from .beat import Beat
 from .broker import Broker
 from .database import Database, Row
 from .definitions import Worker
 from .dispatch import Dispatcher
+from .errors import SetupError
 from .ledger import Deliver, Ledger
 from .outcomes import Held
 from .recovery import Judge, Sweeper, SweepThread
-from .registry import PROJECT
+from .registry import AGENTS, PROJECT
 from .runner import LENIENCY, Attempt, Runner, Stop
 from .settings import database_url
 
@@ -107,6 +108,7 @@ class Process:
         self.runner.open(self.ledger)
         migrate.check()
         self.broker.check()
+        self._refuse_lossy()
         self._warn()
         log.info("recovery: %s", self.sweeper.sweep().as_dict())
         self.beat.start(self.worker, self.target)
@@ -127,6 +129,18 @@ class Process:
         """SIGTERM and SIGINT: the first drains, the second releases at once."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._signalled)
+
+    def _refuse_lossy(self) -> None:
+        """A commit that may be lost in a crash would let a paid call be made twice."""
+        if not AGENTS:
+            return
+        with self.sweeper.database.transaction() as tx:
+            found = tx.one(money_statements.DURABILITY)
+        if found is not None and found["value"] == "off":
+            raise SetupError(
+                "synchronous_commit is off: a crash of the database could lose a paid "
+                "call that was opened; turn it on for this user or this database"
+            )
 
     def _warn(self) -> None:
         policy = self.broker.eviction_policy()

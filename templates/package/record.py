@@ -207,7 +207,8 @@ def _claimed(row: Row, new: Row, payload: BaseModel) -> Claim:
         started_at=new["started_at"],
         payload=payload,
         throttles=row["throttles"],
-        agent=catalog.BY_NAME[row["job"]].agent,
+        # A job may have been paid before it was deployed without an agent.
+        agent=catalog.BY_NAME[row["job"]].agent or row["agent"],
     )
 
 

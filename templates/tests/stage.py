@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from provider import buy
+
 FOLDER: Final = "QGEN_SUITE_STAGE"
 
 
@@ -34,8 +36,10 @@ class Stage:
     """What the stubs shall do, and what they did."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self._orders = folder / "orders.json"
         self._runs = folder / "runs"
+        self._followers = folder / "followers"
         self._go = folder / "go"
 
     # What a test says
@@ -43,7 +47,7 @@ class Stage:
     def order(self, what: str, value: Any = None, *, job: str = "*") -> None:
         """From now on: ``return`` a value, ``wait`` for ``go``, ``block`` the loop that
         many seconds, ``raise`` an exception by its name, ``refuse`` with one and its
-        retry_after, ``defer`` by seconds.  For one job's id, or for every other.
+        retry_after, ``defer`` by seconds, ``buy`` with the arguments of that.  For one job's id, or for every other.
         """
         orders = self._read()
         orders[job] = [what, value]
@@ -57,19 +61,19 @@ class Stage:
 
     def runs(self, id_: str | None = None) -> list[Run]:
         """The runs so far, of one job or of all, in order."""
-        try:
-            lines = self._runs.read_text("utf-8").splitlines()
-        except FileNotFoundError:
-            return []
-        found = [Run(**json.loads(line)) for line in lines]
-        return [run for run in found if id_ in (None, run.id)]
+        return [run for run in self._noted(self._runs) if id_ in (None, run.id)]
+
+    def followed(self, id_: str) -> list[Run]:
+        """The same of what followed the end of a job."""
+        return [run for run in self._noted(self._followers) if run.id == id_]
 
     # What a stub asks
 
-    def note(self, run: Run) -> None:
+    def note(self, run: Run, follows: bool = False) -> None:
         """One write of one line: whole, whoever else writes or kills."""
         line = json.dumps(vars(run)) + "\n"
-        with open(self._runs, "ab", buffering=0) as file:
+        place = self._followers if follows else self._runs
+        with open(place, "ab", buffering=0) as file:
             file.write(line.encode())
 
     def ordered(self, id_: str) -> tuple[str, Any]:
@@ -81,6 +85,13 @@ class Stage:
     def gone(self) -> bool:
         """Whether ``go`` was said."""
         return self._go.exists()
+
+    def _noted(self, place: Path) -> list[Run]:
+        try:
+            lines = place.read_text("utf-8").splitlines()
+        except FileNotFoundError:
+            return []
+        return [Run(**json.loads(line)) for line in lines]
 
     def _read(self) -> dict[str, list[Any]]:
         try:
@@ -107,11 +118,19 @@ async def stub(job: Any, payload: Any) -> Any:
             refusal = exception(value[0])
             refusal.retry_after = value[1]  # type: ignore[attr-defined]
             raise refusal
+        case "buy":
+            return await buy(stage.folder, job, **value)
         case "defer":
             from subject import part
 
             raise part("errors").Defer(value)
     return {"attempt": job.attempt} if value is None else value
+
+
+async def follower(job: Any, value: Any) -> None:
+    """The reply and the on_failed of every job."""
+    stage = Stage(Path(os.environ[FOLDER]))
+    stage.note(Run(job.id, job.attempt, os.getpid(), value), follows=True)
 
 
 def exception(name: str, message: str = "the stub was told to fail") -> Exception:

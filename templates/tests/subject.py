@@ -7,7 +7,9 @@ real one.  Its registry is exchanged before any other module of it is loaded:
 
 * addresses come from the suite's variables; those that the spec names are never read;
 * a dead worker is noticed within seconds;
-* every handler is the stub of ``stage``; the modules with yours are not imported.
+* every handler is the stub of ``stage``; the modules with yours are not imported;
+* no job is paid, and nothing follows its end, unless a test asks for it: then its agent
+  has room for everything, but for what the test says of it.
 
 A worker process of the suite takes further changes as JSON from CHANGES.
 """
@@ -37,7 +39,18 @@ def part(name: str) -> Any:
 
 
 WORKERS: Final[list[Any]] = []  # those of the spec
+AGENTS: Final[dict[str, Any]] = {}  # likewise
+JOBS: Final[list[Any]] = []  # likewise
 VARIABLES: Final[list[str]] = []  # the addresses that the spec names, never read
+
+
+# An agent that nothing holds back, as a test changes it.
+ROOMY: Final[dict[str, Any]] = {
+    "caps": {"day": 10**14},
+    "job_cap": None,
+    "each_by": None,
+    "each_caps": {},
+}
 
 
 def _load(changes: dict[str, Any]) -> ModuleType:
@@ -57,6 +70,8 @@ def _exchange(
 ) -> None:
     spec = registry.PROJECT
     WORKERS[:] = registry.WORKERS
+    AGENTS.update(registry.AGENTS)
+    JOBS[:] = jobs.JOBS
     VARIABLES[:] = [spec.database_env, spec.redis_env]
     timings = {"heartbeat": 0.5, "stall_after": 3.0, "sweep": 0.5, "grace": 5.0}
     registry.PROJECT = replace(
@@ -73,10 +88,25 @@ def _exchange(
         queues = tuple(queue.name for queue in registry.QUEUES)
         slots = changes.get("slots", 4)
         registry.WORKERS = (definitions.Worker("suite", queues, slots),)
-    # A test that takes its time must not meet a deadline of the spec.
-    timeout = changes.get("timeout", 120.0)
-    jobs.JOBS = tuple(
-        replace(job, handler="stage:stub", timeout=timeout) for job in jobs.JOBS
+    jobs.JOBS = tuple(_stubbed(job, changes) for job in jobs.JOBS)
+    if changes.get("paid"):
+        said = ROOMY | changes.get("agents", {})
+        registry.AGENTS = {
+            name: replace(agent, **said) for name, agent in registry.AGENTS.items()
+        }
+
+
+def _stubbed(job: Any, changes: dict[str, Any]) -> Any:
+    free = {"agent": None, "max_cost": 0, "billing": "calls"}
+    follower = "stage:follower" if changes.get("followed") else None
+    return replace(
+        job,
+        handler="stage:stub",
+        # A test that takes its time must not meet a deadline of the spec.
+        timeout=changes.get("timeout", 120.0),
+        reply=job.reply and follower,
+        on_failed=job.on_failed and follower,
+        **({} if changes.get("paid") else free),
     )
 
 
