@@ -486,8 +486,7 @@ class Postgres(Owned):
     """A PostgreSQL server; everybody may connect as `postgres` without a password.
 
     Without `durable` nothing is ever flushed: fast, and enough for `kill()`, since the
-    machine itself stays up. With it fsync, full_page_writes and synchronous_commit are
-    on, as in production.
+    machine itself stays up. With it fsync and full_page_writes are on, as in production.
     """
 
     stop_signal = signal.SIGINT  # "fast": open transactions are rolled back
@@ -503,10 +502,7 @@ class Postgres(Owned):
             os.chown(self.folder, user, user)
         switch = "on" if durable else "off"
         settings = ["shared_buffers=32MB", "max_connections=200"]
-        settings += [
-            f"{name}={switch}"
-            for name in ("fsync", "full_page_writes", "synchronous_commit")
-        ]
+        settings += [f"{name}={switch}" for name in ("fsync", "full_page_writes")]
         self._options = [part for setting in settings for part in ("-c", setting)]
         self._options += options
         command = [str(programs / "initdb"), "-D", str(self._data), "-U", "postgres"]
