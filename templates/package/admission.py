@@ -80,13 +80,16 @@ class _Sum:
     reserved: int
 
 
-def admit(tx: Transaction, candidates: Sequence[Candidate]) -> Admissions:
+def admit(
+    tx: Transaction, candidates: Sequence[Candidate], now: Row | None = None
+) -> Admissions:
     """Judges a batch; the rows are locked by the caller, in the order of its wishes.
 
+    ``now``: the answer of ``AGENTS_NOW``, if the caller has asked already.
     Locks the windows until the transaction ends.  Nothing is written but window rows
     that did not exist: ``reserve`` books what the claim has really taken.
     """
-    now = tx.one(money_statements.AGENTS_NOW)
+    now = now or tx.one(money_statements.AGENTS_NOW)
     assert now is not None
     closed: dict[str, int] = json.loads(now["closed"])
     brakes = brakes_of(now)

@@ -38,12 +38,14 @@ class Books:
     def __init__(self, tx: Transaction, ids: Iterable[str]) -> None:
         self.tx = tx
         wanted = json.dumps(sorted(set(ids)))
-        self.rows = {
-            row["id"]: row for row in tx.all(money_statements.LOCK, ids=wanted)
-        }
+        # The calls are read under the rows' locks: no other transaction changes them.
+        rows, calls = tx.pair(
+            money_statements.LOCK, money_statements.CALLS_OF, ids=wanted
+        )
+        self.rows = {row["id"]: row for row in rows}
         self.calls: dict[str, list[Row]] = {id_: [] for id_ in self.rows}
         self.by_id: dict[str, Row] = {}
-        for call in tx.all(money_statements.CALLS_OF, ids=wanted):
+        for call in calls:
             call["windows"] = json.loads(call["windows"])
             self.calls[call["job_id"]].append(call)
             self.by_id[call["id"]] = call

@@ -88,6 +88,11 @@ def runs(job: str, version: int) -> bool:
     return job in BY_NAME and version <= BY_NAME[job].version
 
 
+def is_paid(job: str) -> bool:
+    """Whether this code has a paid job of this name."""
+    return job in BY_NAME and BY_NAME[job].agent is not None
+
+
 def known_to(boots: Iterable[dict[str, int]]) -> str:
     """JSON object: the jobs that at least one of these boots runs, up to which version."""
     known: dict[str, int] = {}

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from . import admission, catalog, statements
+from . import admission, catalog, money_statements, statements
 from .admission import Admissions, Candidate
 from .books import Books
 from .codec import describe_invalid
@@ -91,7 +91,15 @@ def claim(
     """
     wanted = {message.id: message.dispatch for message in messages}
     claims = Claims()
-    rows = tx.all(statements.CLAIM_READ, ids=json.dumps(sorted(wanted)))
+    ids = json.dumps(sorted(wanted))
+    now: Row | None = None
+    if any(catalog.is_paid(message.job) for message in messages):
+        # What a paid job asks next travels along.
+        rows, (now,) = tx.pair(
+            statements.CLAIM_READ, money_statements.AGENTS_NOW, ids=ids
+        )
+    else:
+        rows = tx.all(statements.CLAIM_READ, ids=ids)
     admit: list[dict[str, object]] = []
     refuse: list[dict[str, object]] = []
     payloads: dict[str, BaseModel] = {}
@@ -135,7 +143,7 @@ def claim(
         )
     money = Admissions()
     if paid:
-        money = admission.admit(tx, paid)
+        money = admission.admit(tx, paid, now)
         admit = _admitted(tx, money, admit, {row["id"]: row for row in rows}, refuse)
     if refuse:
         tx.run(statements.REFUSE, batch=json.dumps(refuse))

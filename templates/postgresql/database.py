@@ -108,6 +108,22 @@ class Transaction:
                 self._pipeline.sync()
             return cursor.fetchall()
 
+    def pair(self, first: str, second: str, **params: object) -> list[list[Row]]:
+        """The answers of two statements with the same values, for one round trip.
+
+        The second starts when the first has its answer, with a snapshot of its own.
+        """
+        with (
+            psycopg.Cursor(self._connection, row_factory=dict_row) as one,
+            psycopg.Cursor(self._connection, row_factory=dict_row) as two,
+        ):
+            for cursor, sql in ((one, first), (two, second)):
+                _register(cursor.adapters)
+                cursor.execute(_text(sql), params, binary=True)
+            if self._pipeline is not None:
+                self._pipeline.sync()
+            return [one.fetchall(), two.fetchall()]
+
     def one(self, sql: str, **params: object) -> Row | None:
         """The first row of the answer, or None."""
         rows = self.all(sql, **params)

@@ -38,6 +38,10 @@ class Transaction:
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
+    def pair(self, first: str, second: str, **params: object) -> list[list[Row]]:
+        """The answers of two statements with the same values, one after the other."""
+        return [self.all(first, **params), self.all(second, **params)]
+
     def one(self, sql: str, **params: object) -> Row | None:
         """The first row of the answer, or None."""
         rows = self.all(sql, **params)
