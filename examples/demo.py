@@ -56,6 +56,7 @@ def noted(handler):
     return run
 
 
+alarm = handlers.alarm
 classify = noted(handlers.classify)
 digest = noted(handlers.digest)
 draft_reply = noted(handlers.draft_reply)

@@ -312,6 +312,17 @@ def test_two_agents_are_approved_one_by_one(project, capsys):
     assert "nothing to approve" in capsys.readouterr().out
 
 
+def test_an_owner_can_sign_what_a_build_has_entered(project, capsys):
+    assert approved(project, by="bob") == 1
+    assert approved(project, note="agreed") == 0
+    text = project.read(NAME)
+    assert 'approved_by = "ann"' in text and 'note = "agreed"' in text
+    assert approved(project, note="again") == 0
+    assert "nothing to approve" in capsys.readouterr().out
+    assert project.read(NAME) == text
+    assert project.check() == 0
+
+
 def test_an_agent_that_is_gone_keeps_what_was_approved(project):
     """Else leaving it out for one build would be a way to raise its cap."""
     without = PAID.replace('agent = "writer"\nmax_cost = "0.20"\n', "")

@@ -50,7 +50,8 @@ def run(name: str, by: str, note: str, spec: str) -> int:
 def _approve(job: work.Work, model: Model, agent: Agent, by: str, note: str) -> int:
     book = job.compilation.book
     entry = book.entries.get(agent.name)
-    if entry is not None and entry.limits == approvals.limits(model, agent):
+    same = entry is not None and entry.limits == approvals.limits(model, agent)
+    if same and entry is not None and entry.by != approvals.BUILD:
         print(f"{agent.name}: nothing to approve, the spec and the approvals agree")
         return 0
     found = job.tree.look(approvals.NAME)
@@ -58,6 +59,8 @@ def _approve(job: work.Work, model: Model, agent: Agent, by: str, note: str) -> 
         raise Stop(f"{approvals.NAME} {found.refused}")
     entries = approvals.approved(model, book, agent, by, work.today(), note)
     _write(job, entries)
+    if same:
+        print(f"{agent.name}: approved as a build has entered it")
     for key, was, now in _changes(book.entries, entries, agent.name):
         print(f"{agent.name}: {key} {was} -> {now}")
     print(f"Entered in {approvals.NAME}. Next: qgen build, and commit both.")

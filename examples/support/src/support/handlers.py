@@ -8,11 +8,13 @@ without a network and gives the same answers every time.
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 from uuid import UUID
 
 from support_queue import Classify, Digest, DraftReply, IndexAttachment
 from support_queue.runner import JobContext
 
+from . import writer
 from .errors import UnknownTicket
 
 TOPICS = {
@@ -21,7 +23,6 @@ TOPICS = {
     "delivery": ("parcel", "late", "shipped", "tracking"),
 }
 URGENT = ("urgent", "today", "immediately", "outage")
-GREETINGS = {"plain": "Hello,", "warm": "Hello, and thank you for writing to us!"}
 
 
 async def classify(job: JobContext, payload: Classify) -> dict[str, str | bool]:
@@ -36,16 +37,27 @@ async def classify(job: JobContext, payload: Classify) -> dict[str, str | bool]:
 
 
 async def draft_reply(job: JobContext, payload: DraftReply) -> dict[str, str]:
-    """A first answer for a person to read and send."""
+    """A first answer for a person to read and send; what it costs is booked.
+
+    Whatever becomes of the worker, a draft that was paid for is not bought again.
+    """
     if payload.ticket_id == UUID(int=0):
         raise UnknownTicket(f"there is no ticket {payload.ticket_id}")
     words = words_of(payload.text)
     topics = [topic for topic in TOPICS if any(words[word] for word in TOPICS[topic])]
-    about = " and ".join(topics) or "your question"
-    lines = [GREETINGS[payload.tone], f"We are looking into {about}."]
-    if payload.due is not None:
-        lines.append(f"You will hear from us by {payload.due:%d %B %Y}.")
-    return {"draft": "\n".join(lines)}
+    draft = await job.paid_call(
+        "draft",
+        lambda key: writer.complete(payload.tone, topics, payload.due, key=key),
+        max_cost="0.05",
+        cost=writer.price,
+        keep=lambda answer: answer.text,
+    )
+    return {"draft": draft}
+
+
+def alarm(job: JobContext, error: Any) -> None:
+    """A draft is a dead letter: somebody has to write to the customer."""
+    job.log.warning("no draft: %s", error)
 
 
 def index_attachment(job: JobContext, payload: IndexAttachment) -> dict[str, int]:
