@@ -88,6 +88,7 @@ class Ledger:
         self._deadline: float | None = None
         self._busy: frozenset[str] = frozenset()
         self._later: set[str] = set()
+        self._gave_up = False
         self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
 
     def start(self) -> None:
@@ -115,12 +116,12 @@ class Ledger:
         self._claiming = False
 
     def close(self, within: float) -> bool:
-        """Writes what has arrived; False if that took longer than ``within`` seconds."""
+        """Writes what has arrived; False if it was not all written within so long."""
         self.stop_claiming()
         self._deadline = time.monotonic() + within
         self._inbox.put(None)
         self._thread.join(within + 1)
-        return not self._thread.is_alive()
+        return not self._thread.is_alive() and not self._gave_up
 
     def _run(self) -> None:
         closing = False
@@ -177,7 +178,7 @@ class Ledger:
 
     def _write_later(self, item: _Finish, error: Locked) -> None:
         log.warning("ledger: job %s: %s; its ending waits", item.ending.id, error)
-        if self._deadline is not None and time.monotonic() > self._deadline:
+        if self._too_late():
             self._answer([partial(item.done, None)])
             return
         again = _Finish(item.ending, item.done, alone=True)
@@ -196,7 +197,7 @@ class Ledger:
                 raise
             except Unavailable as error:
                 log.warning("ledger: %s; repeating %d endings", error, len(endings))
-                if self._deadline is not None and time.monotonic() > self._deadline:
+                if self._too_late():
                     return {}
                 time.sleep(pause)
                 pause = min(pause * 2, 2.0)
@@ -211,8 +212,15 @@ class Ledger:
             except QueueError as error:
                 log.error("ledger: %s", error)
                 time.sleep(pause)
-                if self._deadline is not None and time.monotonic() > self._deadline:
+                if self._too_late():
                     return {}
+
+    def _too_late(self) -> bool:
+        """Whether a drain has no more time for an ending: then it is given up."""
+        if self._deadline is None or time.monotonic() <= self._deadline:
+            return False
+        self._gave_up = True
+        return True
 
     def _write(self, endings: Sequence[Ending], repeated: bool) -> dict[str, str]:
         with self._database.transaction() as tx:
