@@ -213,6 +213,7 @@ def test_a_locked_row_holds_up_no_other(engine: Engine) -> None:
     stage.ledger.finish(stage.completed(locked), lambda _state: ended.set())
     stage.ledger.start()
     assert ended.wait(30)
+    assert stage.ledger.close(10)
     assert engine.row(locked.id)["state"] == "completed"
 
 
