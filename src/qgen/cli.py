@@ -40,7 +40,10 @@ def _failed(error: Exception) -> int:
     import traceback
 
     traceback.print_exc()
-    print("qgen: this is a bug in qgen; please report it with the lines above", file=sys.stderr)
+    print(
+        "qgen: this is a bug in qgen; please report it with the lines above",
+        file=sys.stderr,
+    )
     return 3
 
 
@@ -113,7 +116,7 @@ def watch(**options: Any) -> int:
 @click.argument("folder", default=".", type=click.Path())
 @click.option("--name", help="The project's name, if not the folder's.")
 def init(folder: str, name: str | None) -> int:
-    """Write a first queue.toml, .gitattributes and a pre-commit hook."""
+    """Write a first queue.toml, what git should know, and a pre-commit hook."""
     from .commands import init
 
     return init.run(folder, name)

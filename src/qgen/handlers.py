@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
+from . import view
 from .files import File
 from .model import Job, Model
 from .render import plain
@@ -47,10 +48,17 @@ def stubs(model: Model) -> tuple[Stub, ...]:
             job.handler,
             job.handler_function,
             places(model, job.handler_module),
-            plain("handler.py.j2", jobs=(job,)),
+            _imports(model, job) + plain("handler.py.j2", jobs=(job,)),
         )
         for job in model.jobs
     )
+
+
+def _imports(model: Model, job: Job) -> str:
+    """What a handler's module needs to import for it."""
+    package = model.project.package
+    payload = view.import_of_payloads(package, [job])
+    return f"{payload}\nfrom {package}.runner import JobContext\n\n\n"
 
 
 def handlers_files(model: Model) -> Iterator[File]:

@@ -255,6 +255,15 @@ def test_templates_print_through_filters_only(path):
             assert SAFE.search(expression.strip()), expression
 
 
+def test_lists_inside_a_default_are_lists():
+    table = Table((("a", (1, (2,))), ("b", Table((("c", ()),)))))
+    field = samples.m.Field(
+        "x", samples.m.Scalar("json"), samples.m.Default((table, "y"))
+    )
+    line = payload.body((field,)).strip()
+    assert line == 'x: JsonValue = [{"a": [1, [2]], "b": {"c": []}}, "y"]'
+
+
 # --- orders -----------------------------------------------------------------------
 
 
