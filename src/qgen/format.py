@@ -58,12 +58,13 @@ def finish(
         return {}
     folder = folder.resolve()
     _write(folder, dict.fromkeys(beside, ""))
-    _write(folder, texts)
-    with ThreadPoolExecutor(2) as pool:  # ruff works while Python compiles
-        unformatted = pool.submit(_unformatted, folder)
-        linted = pool.submit(_lint, folder)
+    with ThreadPoolExecutor(2) as pool:  # the disk and ruff work while Python compiles
+        written = pool.submit(_write, folder, texts)
         for path, text in texts.items():
             _compile(path, text)
+        written.result()
+        unformatted = pool.submit(_unformatted, folder)
+        linted = pool.submit(_lint, folder)
     changed = {path: black(texts[path]) for path in unformatted.result()}
     _write(folder, changed)
     found = _lint(folder) if changed else linted.result()

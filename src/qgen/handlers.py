@@ -19,13 +19,23 @@ from .render import plain
 
 @dataclass(frozen=True, slots=True)
 class Stub:
-    """A handler that must exist: where it may stand, and what a first version is."""
+    """A handler that must exist, and where it may stand."""
 
-    job: str
-    handler: str
-    function: str
+    job: Job
+    package: str
     paths: tuple[str, ...]
-    text: str
+
+    @property
+    def function(self) -> str:
+        """The function's name."""
+        return self.job.handler_function
+
+    @property
+    def text(self) -> str:
+        """A first version, with what its module needs to import."""
+        payload = view.import_of_payloads(self.package, [self.job])
+        context = f"from {self.package}.runner import JobContext"
+        return f"{payload}\n{context}\n\n\n{plain('handler.py.j2', jobs=(self.job,))}"
 
 
 def places(model: Model, module: str) -> tuple[str, ...]:
@@ -42,23 +52,10 @@ def places(model: Model, module: str) -> tuple[str, ...]:
 
 def stubs(model: Model) -> tuple[Stub, ...]:
     """One per job, in the order of the jobs."""
-    return tuple(
-        Stub(
-            job.name,
-            job.handler,
-            job.handler_function,
-            places(model, job.handler_module),
-            _imports(model, job) + plain("handler.py.j2", jobs=(job,)),
-        )
-        for job in model.jobs
-    )
-
-
-def _imports(model: Model, job: Job) -> str:
-    """What a handler's module needs to import for it."""
     package = model.project.package
-    payload = view.import_of_payloads(package, [job])
-    return f"{payload}\nfrom {package}.runner import JobContext\n\n\n"
+    return tuple(
+        Stub(job, package, places(model, job.handler_module)) for job in model.jobs
+    )
 
 
 def handlers_files(model: Model) -> Iterator[File]:

@@ -91,7 +91,7 @@ def missing_stubs(tree: Tree, stubs: Iterable[Stub]) -> Iterator[tuple[Stub, str
 
 def stub_finding(stub: Stub, path: str) -> Diagnostic:
     """A handler to be written, with its stub as the help."""
-    message = f"there is no function {stub.function} here for job {stub.job}."
+    message = f"there is no function {stub.function} here for job {stub.job.name}."
     help_ = f"add it:\n\n{stub.text}"
     return Diagnostic(Place(path), codes.STUB.code, "warning", message, help_)
 
