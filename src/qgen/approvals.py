@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
 
-from .diagnostics.catalogue import files as codes
+from .diagnostics.catalogue import approved as codes
 from .diagnostics.value import Diagnostic, Related
 from .model import Agent, Model
 from .resolve.units import decimal, millionths
@@ -241,7 +241,7 @@ def _problem(source: Source, path: Path, what: str) -> Diagnostic:
     name = shown(".".join(map(str, path)))
     message = f"{name} {what}."
     help_ = f"mend it, or take {NAME} back from the version that was committed"
-    return source.problem(codes.APPROVALS, source.locate(path, "key"), message, help_)
+    return source.problem(codes.UNREADABLE, source.locate(path, "key"), message, help_)
 
 
 def text_of(entries: Mapping[str, Entry]) -> str:

@@ -10,23 +10,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from . import view
 from .files import File
 from .model import Model
 from .render import plain
-
-
-@dataclass(frozen=True, slots=True)
-class Stub:
-    """A handler that must exist: where it may stand, and what a first version is.
-
-    ``use`` says in words what it is for.
-    """
-
-    use: str
-    handler: str
-    function: str
-    paths: tuple[str, ...]
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +34,36 @@ class Function:
     def name(self) -> str:
         """What it is called there."""
         return self.reference.partition(":")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """A handler that must exist, and where it may stand."""
+
+    of: Function
+    package: str
+    paths: tuple[str, ...]
+
+    @property
+    def use(self) -> str:
+        """What it is for, in words."""
+        return self.of.use
+
+    @property
+    def function(self) -> str:
+        """The function's name."""
+        return self.of.name
+
+    @property
+    def text(self) -> str:
+        """A first version, with what its module needs to import."""
+        is_handler = self.of.argument == "payload"
+        needs = "from typing import Any\n"
+        if is_handler:
+            needs = view.import_of_payloads(self.package, [self.of.kind])
+        context = f"from {self.package}.runner import JobContext"
+        stub = plain("handler.py.j2", functions=(self.of,))
+        return f"{needs}\n{context}\n\n\n{stub}"
 
 
 def functions(model: Model) -> tuple[Function, ...]:
@@ -88,15 +105,9 @@ def places(model: Model, module: str) -> tuple[str, ...]:
 
 def stubs(model: Model) -> tuple[Stub, ...]:
     """One per function, in the order of the jobs."""
+    package = model.project.package
     return tuple(
-        Stub(
-            each.use,
-            each.reference,
-            each.name,
-            places(model, each.module),
-            plain("handler.py.j2", functions=(each,)),
-        )
-        for each in functions(model)
+        Stub(each, package, places(model, each.module)) for each in functions(model)
     )
 
 

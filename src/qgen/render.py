@@ -71,6 +71,7 @@ def _sql_environment() -> Environment:
         loader=FileSystemLoader(folder("templates"), encoding="utf-8"),
         undefined=StrictUndefined,
         autoescape=False,
+        auto_reload=False,  # else every rendering looks whether its template changed
         keep_trailing_newline=True,
     )
 

@@ -294,6 +294,14 @@ def test_json_and_the_fast_path_know_of_it(project):
     assert project.qgen("check").returncode == 1
 
 
+@pytest.mark.parametrize("format", ["github", "sarif"])
+def test_every_printer_knows_the_codes(project, format):
+    project.change("queue.toml", '"25.00"', '"30"')
+    assert "QG914" in project.qgen("check", "--format", format).stdout
+    project.change(NAME, '"25.00"', '"x"')
+    assert "QG913" in project.qgen("check", "--format", format).stdout
+
+
 def test_two_agents_are_approved_one_by_one(project, capsys):
     project.change("queue.toml", '"25.00"', '"30"')
     project.write(

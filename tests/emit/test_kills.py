@@ -31,6 +31,63 @@ sys.stdin.readline()
 sys.exit(build.run("queue.toml", None, False))
 """
 
+# Imports everything once, and runs each command that it is told in a fork of itself: a
+# thousand builds need no thousand interpreters.  Prints its number, then its exit code.
+SERVER = """
+import os, sys
+from qgen import compile, format, render
+from qgen.__main__ import main
+from qgen.commands import build, check
+for command in iter(sys.stdin.readline, ""):
+    pid = os.fork()
+    if pid == 0:
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for each in range(3):
+            os.dup2(nowhere, each)
+        sys.argv = ["qgen", command.strip()]
+        code = 3
+        try:
+            code = main()
+        finally:
+            os._exit(code)
+    print(pid, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+"""
+
+
+class Server:
+    """qgen in a folder, each command a process of its own."""
+
+    def __init__(self, folder, frozen):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SERVER],
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": frozen},
+        )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.communicate()
+
+    def start(self, command):
+        """Begin a command; the number of its process."""
+        self.process.stdin.write(f"{command}\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def end(self):
+        """The exit code of the command that was begun."""
+        return int(self.process.stdout.readline())
+
+    def run(self, command):
+        self.start(command)
+        return self.end()
+
 
 @pytest.fixture(scope="module")
 def frozen(tmp_path_factory):
@@ -70,14 +127,11 @@ def go(child):
 
 
 def wanted(tmp_path, frozen, version):
-    """The right tree of a version, built from nothing and undisturbed; its seconds."""
+    """The right tree of a version, built from nothing and undisturbed."""
     project = Project.at(tmp_path / f"right{version}", spec(version))
-    child = start(project, frozen)
-    started = time.perf_counter()
-    go(child)
-    child.communicate()
-    assert child.returncode == 0
-    return project.tree(), time.perf_counter() - started
+    with Server(project.root, frozen) as qgen:
+        assert qgen.run("build") == 0
+    return project.tree()
 
 
 def ours(tree):
@@ -90,29 +144,44 @@ def test_a_killed_build_is_completed_by_the_next(tmp_path, frozen):
     chance = random.Random(SEED)
     right = {version: wanted(tmp_path, frozen, version) for version in (0, 1)}
     project = Project.at(tmp_path / "project", spec(0))
-    killed = 0
+    with Server(project.root, frozen) as qgen:
+        killed = kill_many(project, qgen, chance, right)
+    print(killed, "of", KILLS, "builds were killed before their end")
+    assert killed > KILLS / 3
+
+
+def kill_many(project, qgen, chance, right):
+    """Builds of one version after the other, each killed, completed and checked."""
+    killed, longest = 0, 0.0
     for turn in range(KILLS):
         version = turn % 2
         project.write("queue.toml", spec(version))
-        longest = right[version][1] * 1.2
-        child = start(project, frozen)
-        go(child)
-        time.sleep(chance.uniform(0, longest))
-        child.send_signal(signal.SIGKILL)
-        killed += child.wait() == -signal.SIGKILL
-        child.communicate()
+        if longest == 0.0:
+            began = time.perf_counter()
+            assert qgen.run("build") == 0
+            longest = time.perf_counter() - began
+            continue
+        pid = qgen.start("build")
+        time.sleep(chance.uniform(0, longest * 1.2))
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # it was faster
+        killed += qgen.end() == -signal.SIGKILL
         for name, data in project.tree().items():
             # Each file is whole: the old one or the new one.
-            old_or_new = [right[v][0].get(name) for v in (0, 1)]
+            old_or_new = [right[v].get(name) for v in (0, 1)]
             assert data in old_or_new or "handlers" in name or name == "queue.toml"
         if chance.random() < 0.3:  # now and then another build comes in between
             version = chance.randrange(2)
             project.write("queue.toml", spec(version))
-        assert project.qgen("build", PYTHONPATH=frozen).returncode == 0
-        assert ours(project.tree()) == ours(right[version][0]), f"turn {turn}"
-        assert project.qgen("check", PYTHONPATH=frozen).returncode == 0
+        began = time.perf_counter()
+        assert qgen.run("build") == 0
+        longest = longest * 0.9 + (time.perf_counter() - began) * 0.1
+        assert ours(project.tree()) == ours(right[version]), f"turn {turn}"
+        assert qgen.run("check") == 0
         assert not (project.root / ".qgen" / "unfinished").exists()
-    assert killed > KILLS / 3
+    return killed
 
 
 @pytest.mark.parametrize("moment", range(6))
@@ -147,28 +216,36 @@ def test_a_kill_between_two_files_is_told_and_mended(tmp_path, capsys, moment):
     assert project.check() == 0
 
 
-def test_a_full_disk_changes_nothing(tmp_path):
-    """A limit on the size of files stands in for the disk: staging fails."""
+@pytest.mark.parametrize(
+    ("holder", "name"),
+    [("format", "_write"), ("emit.write.Staging", "put")],
+    ids=["proving", "staging"],
+)
+def test_a_full_disk_changes_nothing(tmp_path, holder, name):
+    """A limit on the size of files stands in for the disk: the second write fails."""
     project = Project.at(tmp_path)
     assert project.build() == 0
     before = project.tree()
     project.write("queue.toml", spec(1))
     code = (
         "import resource, signal, sys\n"
+        "from operator import attrgetter\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "from qgen.emit import write\n"
-        "real = write._stage\n"
-        "def stage(folder, number, text):\n"
-        "    if number == 20:\n"
+        "import qgen.commands.build\n"
+        "holder = attrgetter(sys.argv[1])(qgen)\n"
+        "real, calls = getattr(holder, sys.argv[2]), []\n"
+        "def limited(*arguments):\n"
+        "    calls.append(arguments)\n"
+        "    if len(calls) == 2:\n"
         "        resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))\n"
-        "    return real(folder, number, text)\n"
-        "write._stage = stage\n"
+        "    return real(*arguments)\n"
+        "setattr(holder, sys.argv[2], limited)\n"
         "sys.argv = ['qgen', 'build']\n"
         "from qgen.cli import main\n"
         "sys.exit(main())\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", code, holder, name],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -183,7 +260,7 @@ def test_a_full_disk_changes_nothing(tmp_path):
 
 def test_two_builds_at_once_wait_for_each_other(tmp_path, frozen):
     project = Project.at(tmp_path / "project", spec(1))
-    right = wanted(tmp_path, frozen, 1)[0]
+    right = wanted(tmp_path, frozen, 1)
     children = [start(project, frozen) for _ in range(3)]
     for child in children:
         go(child)

@@ -2,7 +2,7 @@
 
 It feeds ``qgen explain``, docs/diagnostics.md and SARIF.  To add a code, write it down
 in the module of its kind, with an example; a test demands that the example fires it.
-(Codes of ``files`` are about a disk, so their examples are the tests of the commands.)
+(Codes of ``files`` and ``approved`` are about a disk: tests/emit fires each.)
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Final
 
 from qgen.diagnostics.catalogue import (
+    approved,
     files,
     keys,
     later,
@@ -29,6 +30,7 @@ KINDS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Relations between keys", relations),
     ("Not built yet", later),
     ("Generated files", files),
+    ("Approvals", approved),
 )
 
 
