@@ -5,7 +5,7 @@
     python3 dev.py test       the whole suite (with arguments: just pytest with them)
     python3 dev.py check      ruff, black and mypy on everything, built trees included
     python3 dev.py regen      rewrite the golden files and show what changed
-    python3 dev.py bench      measurements: run, memory, backlog, plan
+    python3 dev.py bench      measurements: run, memory, backlog, plan, compile
     python3 dev.py mutants    take each guarantee out; the test it names must fail
     python3 dev.py matrix     the suite on every Python 3.11 to 3.13 found here
 

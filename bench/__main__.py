@@ -1,4 +1,4 @@
-"""python3 dev.py bench run | memory | backlog | plan  [--write]"""
+"""python3 dev.py bench run | memory | backlog | plan | compile  [--write]"""
 
 from __future__ import annotations
 
@@ -27,23 +27,28 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         ("memory", "resident memory after 2,000 and after 20,000 jobs"),
         ("backlog", "Redis under 100,000 queued rows, and after FLUSHALL"),
         ("plan", "claims beside a million finished rows, and the indexes they use"),
+        ("compile", "builds of 1,000 jobs, beside black and datamodel-code-generator"),
     ):
         command = commands.add_parser(name, help=does)
-        command.add_argument("--systems", help="only these, comma-separated words")
+        if name != "compile":
+            command.add_argument("--systems", help="only these, comma-separated words")
         command.add_argument(
             "--write", action="store_true", help="also into docs/benchmarks.md"
         )
-        if name == "run":
+        if name in ("run", "compile"):
             command.add_argument("--reps", type=int, default=5)
+        if name == "run":
             command.add_argument("--jobs", type=int, default=5000)
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str]) -> int:
     options = parse(arguments)
-    systems = chosen(options.systems)
     module = importlib.import_module(f"bench.{options.command}")
-    if options.command == "run":
+    systems = chosen(getattr(options, "systems", None))
+    if options.command == "compile":
+        text = module.main(options.reps)
+    elif options.command == "run":
         text = module.main(systems, module.Size(options.reps, options.jobs))
     else:
         text = module.main([s for s in systems if s.module == "bench.generated"])

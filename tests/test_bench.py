@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from bench import __main__ as command
-from bench import arq_durable, report, run, ticks
+from bench import arq_durable, compile, many, report, run, ticks
 from bench.systems import SYSTEMS, find
 
 SMALL = run.Size(reps=1, jobs=60, singles=20, waits=3)
@@ -94,3 +94,39 @@ def test_systems_are_chosen_by_words_of_their_names():
         "generated sqlite",
     ]
     assert len(command.chosen(None)) == len(SYSTEMS)
+
+
+# --- bench compile ---
+
+
+def test_the_compilers_table_is_measured_whole(monkeypatch):
+    monkeypatch.setattr(compile, "JOBS", 4)
+    monkeypatch.setattr(compile, "SIZES", (1, 2, 3, 5))
+    text = compile.main(1)
+    for case in (compile.COLD, compile.EDIT, compile.TREE, compile.PEER, "| 5 |"):
+        assert case in text
+    assert text.count("must be") == 12
+    # What does not depend on the number of jobs, or on how busy the machine is.
+    for line in text.splitlines():
+        if line.startswith(("- `qgen --version`", "- files", "- handlers", "- peak")):
+            assert line.endswith("kept"), line
+
+
+def test_a_measured_command_that_fails_is_not_a_figure(tmp_path):
+    with pytest.raises(compile.Failed, match=r"nothing\.toml does not exist"):
+        compile.run([*compile.QGEN, "build", "nothing.toml"], tmp_path)
+
+
+def test_the_cost_of_a_job_is_compared_between_sizes():
+    rows = [(10, 1.0, 0.0), (100, 1.9, 0.0), (1000, 10.9, 0.0), (5000, 50.9, 0.0)]
+    assert compile.slope(rows) == pytest.approx(1.0)
+    assert compile.slope([*rows[:3], (5000, 90.9, 0.0)]) == pytest.approx(2.0)
+
+
+def test_an_edited_spec_differs_in_one_job():
+    before, after = many.spec(9).splitlines(), many.edited(9).splitlines()
+    (place,) = (
+        n for n, pair in enumerate(zip(before, after, strict=True)) if len({*pair}) > 1
+    )
+    assert after[place] == 'timeout = "6m"'
+    assert after[place - 2] == "[jobs.job_0004]"

@@ -18,8 +18,11 @@ def main() -> int:
         code = noop.answer(sys.argv[1:])
         if code is not None:
             return code
+    import gc
+
     from .cli import main as command_line
 
+    gc.disable()  # a command is over before there is much to collect
     return command_line()
 
 

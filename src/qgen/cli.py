@@ -116,7 +116,7 @@ def watch(**options: Any) -> int:
 @click.argument("folder", default=".", type=click.Path())
 @click.option("--name", help="The project's name, if not the folder's.")
 def init(folder: str, name: str | None) -> int:
-    """Write a first queue.toml, .gitattributes and a pre-commit hook."""
+    """Write a first queue.toml, what git should know, and a pre-commit hook."""
     from .commands import init
 
     return init.run(folder, name)

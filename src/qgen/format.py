@@ -10,21 +10,27 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import tempfile
 from collections.abc import Iterable, Mapping
-from importlib.metadata import version
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
 # What "ruff finds nothing" means for generated code.  Line length is black's matter,
-# typographic characters in texts are meant, and a field may be called l.
+# typographic characters in texts are meant, and a field or a job may be called l.
 _RULES: Final = (
     "--quiet",
     "--select=E,F,W,I,B,UP,C4,SIM,PIE,RUF",
-    "--ignore=E501,E741,RUF001,RUF002,RUF003",
+    "--ignore=E501,E741,E742,E743,RUF001,RUF002,RUF003",
 )
-# Alone with its defaults, but for the folders it would skip by their names.
-_RUFF: Final = ("--isolated", "--no-cache", "--target-version=py311", "--exclude=:")
+# Alone with its defaults, but for the folders it would skip by their names, or
+# because git ignores them.
+_RUFF: Final = (
+    "--isolated",
+    "--no-cache",
+    "--no-respect-gitignore",
+    "--target-version=py311",
+    "--exclude=:",
+)
 
 
 class BadOutput(Exception):
@@ -33,30 +39,34 @@ class BadOutput(Exception):
 
 def versions() -> tuple[str, ...]:
     """The formatters that shaped the files, for the lock."""
+    from importlib.metadata import version
+
     return tuple(f"{tool} {version(tool)}" for tool in ("black", "ruff"))
 
 
-def finish(texts: Mapping[str, str], beside: Iterable[str] = ()) -> dict[str, str]:
+def finish(
+    texts: Mapping[str, str], folder: Path, beside: Iterable[str] = ()
+) -> dict[str, str]:
     """The Python texts as black prints them, compiled and linted.  Raises BadOutput.
 
-    ``beside`` are the paths of the engine's files: where an import comes from decides
-    its place.  Starts two processes, however many files there are.  The result has an
-    entry for each text that black changed: usually none.
+    They are written below ``folder``, an empty one, and stay there.  ``beside`` are the
+    paths of the engine's files: where an import comes from decides its place.  Starts
+    two processes, however many files there are.  The result has an entry for each text
+    that black changed: usually none.
     """
-    for path, text in texts.items():
-        try:
-            compile(text, path, "exec", dont_inherit=True)
-        except (SyntaxError, ValueError) as error:
-            raise BadOutput(f"{path}: {error}") from error
     if not texts:
         return {}
-    with tempfile.TemporaryDirectory(prefix="qgen-") as place:
-        folder = Path(place).resolve()
-        _write(folder, dict.fromkeys(beside, ""))
-        _write(folder, texts)
-        changed = {path: black(texts[path]) for path in _unformatted(folder)}
-        _write(folder, changed)
-        found = _ruff("check", folder, *_RULES, "--output-format=concise")
+    folder = folder.resolve()
+    _write(folder, dict.fromkeys(beside, ""))
+    _write(folder, texts)
+    with ThreadPoolExecutor(2) as pool:  # ruff works while Python compiles
+        unformatted = pool.submit(_unformatted, folder)
+        linted = pool.submit(_lint, folder)
+        for path, text in texts.items():
+            _compile(path, text)
+    changed = {path: black(texts[path]) for path in unformatted.result()}
+    _write(folder, changed)
+    found = _lint(folder) if changed else linted.result()
     if found:
         raise BadOutput(found.strip())
     return changed
@@ -78,6 +88,13 @@ def black_or_none(text: str) -> str | None:
         return None
 
 
+def _compile(path: str, text: str) -> None:
+    try:
+        compile(text, path, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        raise BadOutput(f"{path}: {error}") from error
+
+
 def _write(folder: Path, texts: Mapping[str, str]) -> None:
     for parent in {(folder / path).parent for path in texts}:
         parent.mkdir(parents=True, exist_ok=True)
@@ -91,6 +108,11 @@ def _unformatted(folder: Path) -> list[str]:
     found = json.loads(_ruff("format", folder, "--check", "--output-format=json"))
     paths = {Path(each["filename"]).resolve() for each in found}
     return sorted(path.relative_to(folder).as_posix() for path in paths)
+
+
+def _lint(folder: Path) -> str:
+    """What ruff finds, a line each."""
+    return _ruff("check", folder, *_RULES, "--output-format=concise")
 
 
 def _ruff(command: str, folder: Path, *options: str) -> str:

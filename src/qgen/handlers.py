@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from . import view
 from .files import File
 from .model import Model
 from .render import plain
@@ -94,10 +95,19 @@ def stubs(model: Model) -> tuple[Stub, ...]:
             each.reference,
             each.name,
             places(model, each.module),
-            plain("handler.py.j2", functions=(each,)),
+            _imports(model, each) + plain("handler.py.j2", functions=(each,)),
         )
         for each in functions(model)
     )
+
+
+def _imports(model: Model, each: Function) -> str:
+    """What a handler's module needs to import for it."""
+    package = model.project.package
+    kind = "from typing import Any\n"
+    if each.argument == "payload":
+        kind = view.import_of_payloads(package, [each.kind])
+    return f"{kind}\nfrom {package}.runner import JobContext\n\n\n"
 
 
 def handlers_files(model: Model) -> Iterator[File]:

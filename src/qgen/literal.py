@@ -126,7 +126,9 @@ def _literal(value: object) -> str:
         case list():
             return f"[{', '.join(map(_literal, value))}]"
         case Table():
-            pairs = (f"{_string(key)}: {_literal(of)}" for key, of in value.items)
+            return _literal(dict(value.items))
+        case dict():
+            pairs = (f"{_string(key)}: {_literal(of)}" for key, of in value.items())
             return f"{{{', '.join(pairs)}}}"
     raise TypeError(f"no literal for {type(value).__name__}")
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from .fit import fit
 from .literal import Code, literal, name
-from .model import DictOf, Enum, Field, FieldType, ListOf, Optional, Scalar
+from .model import DictOf, Enum, Field, FieldType, ListOf, Optional, Scalar, Table
 
 _NAMES: Final = {
     "decimal": "Decimal",
@@ -101,8 +101,13 @@ def _as_default(field: Field) -> object:
 
 
 def _mutable(value: object) -> object:
-    """A list is a tuple in the model; pydantic copies it for each payload."""
-    return [_mutable(each) for each in value] if isinstance(value, tuple) else value
+    """What is frozen in the model as lists and tables; pydantic copies a default."""
+    match value:
+        case tuple():
+            return [_mutable(each) for each in value]
+        case Table():
+            return {key: _mutable(of) for key, of in value.items}
+    return value
 
 
 def _options(field: Field) -> list[str]:

@@ -151,7 +151,7 @@ class Database:
     def transaction(self) -> Iterator[Transaction]:
         """A transaction of its own: committed at the end, rolled back by an exception."""
         with self._explained():
-            connection = self._connection or self._open()
+            connection = self._usable() or self._open()
             with connection.pipeline() as pipeline, connection.transaction():
                 ms = int(self._patience * 1000)
                 connection.execute(_LIMITS, {"ms": str(ms), "half": str(ms // 2)})
@@ -200,6 +200,16 @@ class Database:
             raise Unavailable(
                 f"PostgreSQL does not answer: {_first_line(error)}"
             ) from error
+
+    def _usable(self) -> psycopg.Connection[Any] | None:
+        # A server or pooler may have closed an idle connection: it says so without
+        # being asked, and looking costs no round trip.
+        if self._connection is not None:
+            try:
+                self._connection.pgconn.consume_input()
+            except psycopg.OperationalError:
+                self.close()
+        return self._connection
 
     def _open(self) -> psycopg.Connection[Any]:
         # An address may set any of these itself.  The kernel gives up a server that is

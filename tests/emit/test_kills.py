@@ -147,28 +147,36 @@ def test_a_kill_between_two_files_is_told_and_mended(tmp_path, capsys, moment):
     assert project.check() == 0
 
 
-def test_a_full_disk_changes_nothing(tmp_path):
-    """A limit on the size of files stands in for the disk: staging fails."""
+@pytest.mark.parametrize(
+    ("holder", "name"),
+    [("format", "_write"), ("emit.write.Staging", "put")],
+    ids=["proving", "staging"],
+)
+def test_a_full_disk_changes_nothing(tmp_path, holder, name):
+    """A limit on the size of files stands in for the disk: the second write fails."""
     project = Project.at(tmp_path)
     assert project.build() == 0
     before = project.tree()
     project.write("queue.toml", spec(1))
     code = (
         "import resource, signal, sys\n"
+        "from operator import attrgetter\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "from qgen.emit import write\n"
-        "real = write._stage\n"
-        "def stage(folder, number, text):\n"
-        "    if number == 20:\n"
+        "import qgen.commands.build\n"
+        "holder = attrgetter(sys.argv[1])(qgen)\n"
+        "real, calls = getattr(holder, sys.argv[2]), []\n"
+        "def limited(*arguments):\n"
+        "    calls.append(arguments)\n"
+        "    if len(calls) == 2:\n"
         "        resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))\n"
-        "    return real(folder, number, text)\n"
-        "write._stage = stage\n"
+        "    return real(*arguments)\n"
+        "setattr(holder, sys.argv[2], limited)\n"
         "sys.argv = ['qgen', 'build']\n"
         "from qgen.cli import main\n"
         "sys.exit(main())\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", code, holder, name],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -5,6 +5,7 @@ import datetime as dt
 import re
 import subprocess
 import sys
+import tempfile
 from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
@@ -39,11 +40,17 @@ def rendered(model):
     }
 
 
+def finished(model):
+    """Its files, and those that black changed."""
+    texts = rendered(model)
+    with tempfile.TemporaryDirectory() as place:
+        return texts, format.finish(texts, Path(place), ENGINE)
+
+
 @given(samples.models())
 @SLOW
 def test_every_file_is_black_exact_and_lint_free(model):
-    texts = rendered(model)
-    changed = format.finish(texts, ENGINE)
+    texts, changed = finished(model)
     for path, text in texts.items():
         assert format.black(text) == changed.get(path, text), path
         # Only a union too long for its line is left to black.
@@ -61,7 +68,7 @@ def test_names_of_any_length_fit(names):
         for index, name in enumerate(names)
     ]
     model = samples.model(*{job.name: job for job in jobs}.values())
-    assert format.finish(rendered(model), ENGINE) == {}
+    assert finished(model)[1] == {}
 
 
 @pytest.mark.parametrize("length", range(1, 64))
@@ -249,6 +256,15 @@ def test_templates_print_through_filters_only(path):
     for expression in PRINTED.findall(text):
         if expression.strip() != "line":  # the loops over view's own lines
             assert SAFE.search(expression.strip()), expression
+
+
+def test_lists_inside_a_default_are_lists():
+    table = Table((("a", (1, (2,))), ("b", Table((("c", ()),)))))
+    field = samples.m.Field(
+        "x", samples.m.Scalar("json"), samples.m.Default((table, "y"))
+    )
+    line = payload.body((field,)).strip()
+    assert line == 'x: JsonValue = [{"a": [1, [2]], "b": {"c": []}}, "y"]'
 
 
 # --- orders -----------------------------------------------------------------------

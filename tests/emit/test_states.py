@@ -157,6 +157,7 @@ def test_a_renamed_job_moves_and_leaves_no_other_file_behind(project, capsys):
     assert not project.path(f"{PACKAGE}/jobs/digest.py").exists()
     said = capsys.readouterr().err
     assert "QG912" in said and "async def report(" in said  # the stub to be added
+    assert "from support_queue import Report\n" in said
 
 
 def test_a_changed_package_name_moves_everything(project):

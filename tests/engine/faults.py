@@ -32,12 +32,14 @@ from types import ModuleType, TracebackType
 from typing import Any, Final, Self
 
 import psycopg
+import pytest
 from psycopg.rows import dict_row
 
 import servers
 
 PATIENCE: Final = 60.0  # seconds a test waits for what must come; never a measure
 DIALECTS: Final = ("sqlite", "postgresql")
+LONG: Final = os.environ.get("QGEN_LONG") == "1"  # the full length, in every variety
 LEDGER: Final = "QGEN_TEST_LEDGER"
 DATABASE: Final = "QGEN_TEST_ENGINE_DATABASE"
 REDIS: Final = "QGEN_TEST_ENGINE_REDIS"
@@ -45,6 +47,16 @@ JSON: Final = ("payload", "result", "error", "progress", "windows")
 FAULTY: Final = Path(__file__).with_name("faulty.py")
 
 Row = dict[str, Any]
+
+
+def on(dialect: str) -> pytest.MarkDecorator:
+    """On this database; with QGEN_LONG=1 on both.
+
+    For what a process does and the database's kind has little part in.
+    """
+    dialects = DIALECTS if LONG else (dialect,)
+    return pytest.mark.parametrize("dialect", dialects, indirect=True)
+
 
 # What every package of these tests has in common.  `{name}` is the package's own.
 HEAD: Final = """\

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 import threading
 import time
@@ -21,7 +20,6 @@ from engine.proxy import Proxy
 import servers
 
 STALL = 4.0
-LONG = os.environ.get("QGEN_LONG") == "1"
 SPEC = faults.QUICK + "[workers.main]\nconcurrency = 4\n" + faults.JOBS
 ONLY_PG = pytest.mark.parametrize("dialect", ["postgresql"])
 
@@ -66,7 +64,7 @@ def nobody_died(package: Package, *workers: Worker) -> None:
         time.sleep(STALL + 2)  # whoever missed beats has time to be wrong about others
 
 
-OUTAGES = [20.0, 180.0] if LONG else [3 * STALL]
+OUTAGES = [20.0, 180.0] if faults.LONG else [3 * STALL]
 
 
 @pytest.mark.parametrize("how", ["stopped", "frozen"])
@@ -363,7 +361,7 @@ def test_a_file_that_is_no_database(make: Make, tmp_path: Path) -> None:
 # --- both -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dialect", faults.DIALECTS, indirect=True)
+@faults.on("sqlite")
 def test_who_wakes_first_judges_nobody(make: Make, tmp_path: Path) -> None:
     """All sleep for longer than `stall.after`, as on a laptop; one wakes first.
 
@@ -427,7 +425,7 @@ def test_stranded_rows_that_are_odd(make: Make) -> None:
     assert len(package.ledger.starts()) == 8
 
 
-@pytest.mark.parametrize("dialect", faults.DIALECTS, indirect=True)
+@faults.on("postgresql")
 def test_a_result_of_forty_megabytes(make: Make) -> None:
     """A result that takes longer to write than a statement may: the others do not wait.
 

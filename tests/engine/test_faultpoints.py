@@ -16,8 +16,8 @@ from engine import faults
 from engine.conftest import Make
 from engine.faults import Package, Worker, until
 
-STALL = 4.0
-SPEC = faults.QUICK + faults.JOBS
+STALL = 3.0
+SPEC = faults.QUICK.replace('after = "4s"', 'after = "3s"') + faults.JOBS
 
 # point: (attempts of the row at the end, handler runs) after a kill.
 KILLED = {
@@ -152,6 +152,7 @@ def test_frozen(make: Make, tmp_path: Path, dialect: str, point: str) -> None:
         check_end(package, id_, attempts, (1, most))
 
 
+@faults.on("postgresql")
 def test_a_caller_that_dies(make: Make, tmp_path: Path) -> None:
     """Killed between the commit of its row and the push: the job is accepted and runs."""
     package = make(SPEC)

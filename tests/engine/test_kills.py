@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
-
-import servers
 from engine import faults
 from engine.conftest import Make
 from engine.faults import Package, Supervisor
+
+import servers
 
 SPEC = """
 [stall]
@@ -129,6 +129,7 @@ class Restarts:
             self._failed.append(error)
 
 
+@faults.on("postgresql")
 def test_a_job_that_always_kills_its_worker(make: Make) -> None:
     """It is failed `worker_lost` after its three tries; all others complete.  C056.
 

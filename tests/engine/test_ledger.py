@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 import pytest
 from engine.units import Engine, nobody
 
@@ -37,12 +38,12 @@ class Shaky:
 class Stage:
     """A ledger of one boot, what it registered and what it answered, in order."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, patience: float = 5.0) -> None:
         errors, dispatch = engine.part("errors"), engine.part("dispatch")
         self.engine = engine
         self.boot = engine.boot()
         self.away = errors.Unavailable("it is away")
-        self.database = Shaky(engine.database(), self.away)
+        self.database = Shaky(engine.database(patience), self.away)
         self.events: list[tuple[str, str]] = []
         self.fit: Callable[[], bool] = lambda: True
         self.ledger = engine.part("ledger").Ledger(
@@ -197,3 +198,32 @@ def test_a_claim_is_pending_while_it_is_written(stage: Stage) -> None:
     assert stage.ledger.close(10)
     assert seen == [True]
     assert not stage.ledger.pending(message.id)
+
+
+@pytest.mark.parametrize("dialect", ["postgresql"])
+def test_a_locked_row_holds_up_no_other(engine: Engine) -> None:
+    """Somebody's open transaction has one row: the others of its batch are written."""
+    stage = Stage(engine, patience=0.3)
+    one, locked, two = (engine.claimed(stage.boot) for _ in range(3))
+    ended = threading.Event()
+    with psycopg.connect(engine.package.database_url) as other:
+        other.execute("SELECT id FROM jobs WHERE id = %s FOR UPDATE", [locked.id])
+        states = stage.finish(*(stage.completed(each) for each in (one, locked, two)))
+        assert states == {one.id: "completed", two.id: "completed"}
+    stage.ledger.finish(stage.completed(locked), lambda _state: ended.set())
+    stage.ledger.start()
+    assert ended.wait(30)
+    assert stage.ledger.close(10)
+    assert engine.row(locked.id)["state"] == "completed"
+
+
+def test_progress_is_the_holders(stage: Stage) -> None:
+    """An old holder writes none over that of the attempt that runs now."""
+    engine = stage.engine
+    old = engine.claimed(stage.boot)
+    engine.finish(engine.outcomes.released(engine.held(old, stage.boot)))
+    new = engine.claimed_again(stage.boot, old.id)
+    note = engine.part("ledger")._Progress
+    stage.ledger._write_progress([note(new.id, new.fence, '{"value": 2}')])
+    stage.ledger._write_progress([note(old.id, old.fence, '{"value": 1}')])
+    assert engine.row(old.id)["progress"] == {"value": 2}

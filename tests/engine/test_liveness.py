@@ -276,6 +276,27 @@ def test_a_redis_that_was_wiped_is_asked_at_once(engine: Engine, sweeper: Any) -
     assert engine.row(message.id)["dispatch"] == 2
 
 
+def test_another_redis_is_asked_at_once(engine: Engine, sweeper: Any) -> None:
+    """Restarted, or a replica in its place: it has the marker of another run."""
+    message = forgotten(engine)
+    engine.redis.set(f"{engine.package.name}:marker", "another run")
+    assert sweeper.sweep().published == 1
+    assert engine.row(message.id)["dispatch"] == 2
+
+
+@pytest.mark.parametrize("dialect", ["postgresql"])
+def test_rounds_take_turns(engine: Engine, sweeper: Any) -> None:
+    """Two rounds at once would each fill the window: the second does nothing."""
+    id_ = engine.put()
+    dispatcher = engine.part("dispatch").Dispatcher(engine.database(), sweeper.broker)
+    with engine.transaction() as tx:
+        assert tx.one(engine.statements.DISPATCH_TURN)["mine"]
+        assert dispatcher.round() == 0
+        assert sweeper._publish() == 0
+    assert engine.row(id_)["dispatch"] == 0
+    assert dispatcher.round() == 1
+
+
 def test_a_push_that_failed_is_undone(engine: Engine) -> None:
     """The mark is taken back at once: the next round has the row, not the next sweep."""
     broken = Broken(engine.part("errors").Unavailable("it is away"))

@@ -447,3 +447,97 @@ def test_a_replay_of_an_old_list(engine: Engine) -> None:
     now = json.dumps([replay | {"fence": row["fence"]}])
     assert len(engine.ask("REPLAY", batch=now)) == 1
     assert engine.ask("REPLAY", batch=now) == []
+
+
+def test_no_row_is_replayed_for_ever(engine: Engine) -> None:
+    """`max_replays` is for life: three by default, then the row stays failed."""
+    letters = engine.part("dead_letters")
+    ids, cause = failed(engine, 1)
+    engine.package.sql("UPDATE jobs SET replays = 2")
+    letters.approve(cause, by="you", note="fixed", limit=10)
+    assert letters.replay(cause, by="me")["replayed"] == ids
+    engine.package.sql(
+        "UPDATE jobs SET state = 'failed', finished_at = started_at, cause = ?", cause
+    )
+    answer = letters.replay(cause, by="me")
+    assert answer["replayed"] == []
+    assert [each["id"] for each in answer["refused"]] == ids
+
+
+def test_a_handler_that_may_still_run(engine: Engine) -> None:
+    """Recovery ended the attempt, and its process lives: no replay before it is gone."""
+    letters = engine.part("dead_letters")
+    boot = engine.boot()
+    claim = engine.claimed(boot, engine.api.Single(n=1))
+    ending = engine.outcomes.lost(engine.held(claim, boot))
+    at = instant(engine.package.dialect, -60)
+    engine.package.sql(f"UPDATE jobs SET deadline_at = {at}")
+    assert engine.finish(ending) == {claim.id: "failed"}
+    cause = engine.row(claim.id)["cause"]
+    letters.approve(cause, by="you", note="fixed", limit=10)
+    assert letters.replay(cause, by="me")["replayed"] == []
+    with engine.transaction() as tx:
+        tx.run(engine.statements.BOOT_END, boot=boot)
+    assert letters.replay(cause, by="me")["replayed"] == [claim.id]
+
+
+# --- rows that wait ----------------------------------------------------------------
+
+
+def test_a_row_that_moved_is_not_failed(engine: Engine) -> None:
+    """The sweep or a claim would fail it as unknown or unreadable: it runs by now."""
+    message = engine.dispatched()
+    boot = engine.boot()
+    seen = engine.row(message.id)
+    assert engine.claims(message, boot=boot).admitted
+    running = engine.row(message.id)
+    with engine.transaction() as tx:
+        for row in (seen, running):
+            assert not engine.record.fail_queued(tx, row, "unknown_job", "nobody")
+    assert engine.row(message.id) == running
+
+
+def test_a_row_that_came_back_is_not_failed(engine: Engine) -> None:
+    """It ran in between and waits again: what was decided before does not count."""
+    message = engine.dispatched()
+    boot = engine.boot()
+    seen = engine.row(message.id)
+    claim = engine.claims(message, boot=boot).admitted[message.id]
+    engine.finish(engine.outcomes.released(engine.held(claim, boot)))
+    with engine.transaction() as tx:
+        assert not engine.record.fail_queued(tx, seen, "unknown_job", "nobody")
+    assert engine.row(message.id)["state"] == "queued"
+
+
+def test_a_refusal_is_of_its_own_dispatch(engine: Engine) -> None:
+    """The row was published again meanwhile: its new mark and time are let alone."""
+    message = engine.dispatched()
+    before = engine.row(message.id)
+    refusal = {"id": message.id, "reason": "unsupported", "delay": 60_000}
+    old = json.dumps([refusal | {"dispatch": message.dispatch + 1}])
+    assert engine.ask("REFUSE", batch=old) == []
+    assert engine.row(message.id) == before
+    now = json.dumps([refusal | {"dispatch": message.dispatch}])
+    assert len(engine.ask("REFUSE", batch=now)) == 1
+
+
+# --- retention ----------------------------------------------------------------------
+
+
+def test_only_what_has_ended_long_ago_is_pruned(engine: Engine) -> None:
+    """By state: how long ago a row has ended, never how old it is."""
+    boot = engine.boot()
+    waiting, runs = engine.put(), engine.claimed(boot)
+    old, new = engine.claimed(boot), engine.claimed(boot)
+    for claim in (old, new):
+        engine.finish(engine.outcomes.completed(engine.held(claim, boot), None))
+    past = instant(engine.package.dialect, -100)
+    engine.package.sql(f"UPDATE jobs SET created_at = {past}")
+    engine.package.sql(f"UPDATE jobs SET finished_at = {past} WHERE id = ?", old.id)
+    with engine.transaction() as tx:
+        tx.run(engine.statements.PRUNE, completed=60_000, failed=0, cancelled=0)
+    left = {row["id"] for row in engine.package.rows()}
+    assert left == {waiting, runs.id, new.id}
+    with engine.transaction() as tx:  # None: for ever
+        tx.run(engine.statements.PRUNE, completed=None, failed=None, cancelled=None)
+    assert len(engine.package.rows()) == 3

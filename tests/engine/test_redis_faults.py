@@ -61,6 +61,7 @@ def test_everything_is_forgotten(package: Package, own_redis: servers.Redis) -> 
         all_once(package, 54)
 
 
+@faults.on("postgresql")
 def test_forgotten_again_and_again(package: Package, own_redis: servers.Redis) -> None:
     """FLUSHALL at random times under two workers: each job runs once."""
     seed = secrets.randbits(32)
@@ -97,6 +98,7 @@ def test_away_at_enqueue_and_in_the_middle(
         assert worker.running
 
 
+@faults.on("sqlite")
 def test_away_when_a_worker_starts(package: Package, own_redis: servers.Redis) -> None:
     """One sentence, exit 2, no password; later it starts."""
     own_redis.kill()
@@ -112,6 +114,7 @@ def test_away_when_a_worker_starts(package: Package, own_redis: servers.Redis) -
         all_once(package, 3)
 
 
+@faults.on("sqlite")
 def test_full(package: Package, own_redis: servers.Redis) -> None:
     """Redis refuses every write: enqueue goes on, the row waits; room again: it runs."""
     own_redis.command("CONFIG", "SET", "maxmemory-policy", "noeviction")
@@ -133,6 +136,7 @@ def test_full(package: Package, own_redis: servers.Redis) -> None:
         assert worker.running
 
 
+@faults.on("postgresql")
 def test_a_password_appears(package: Package, own_redis: servers.Redis) -> None:
     """Redis refuses us: an accepted job is no error; when it lets us in, all run."""
     api = package.api
@@ -151,6 +155,7 @@ def test_a_password_appears(package: Package, own_redis: servers.Redis) -> None:
         assert worker.running
 
 
+@faults.on("sqlite")
 def test_restored_from_an_old_dump(
     package: Package, own_redis: servers.Redis, by_hand: client.Redis
 ) -> None:
@@ -173,6 +178,7 @@ def test_restored_from_an_old_dump(
         assert worker.running
 
 
+@faults.on("postgresql")
 def test_made_a_replica(package: Package, own_redis: servers.Redis) -> None:
     """It becomes the replica of an empty server, then itself again: each job runs once.
 
@@ -194,6 +200,7 @@ def test_made_a_replica(package: Package, own_redis: servers.Redis) -> None:
         all_once(package, 24)
 
 
+@faults.on("sqlite")
 def test_frozen(package: Package, own_redis: servers.Redis) -> None:
     """Redis does not answer for a while: enqueue takes its time-out once, then goes on."""
     with package.worker() as worker:
@@ -212,6 +219,7 @@ def test_frozen(package: Package, own_redis: servers.Redis) -> None:
         assert worker.running
 
 
+@faults.on("postgresql")
 def test_connections_that_lead_nowhere(
     make: Make, own_redis: servers.Redis, tmp_path: Path
 ) -> None:
@@ -230,6 +238,7 @@ def test_connections_that_lead_nowhere(
             assert worker.running
 
 
+@faults.on("sqlite")
 def test_clients_are_dropped(package: Package, by_hand: client.Redis) -> None:
     """Every connection is cut again and again: nothing is lost, nothing runs twice."""
     with package.worker(), package.worker():
@@ -248,6 +257,7 @@ def push(by_hand: client.Redis, queue: str, id_: bytes | str, body: bytes) -> No
     by_hand.zadd(queue, {id_: 1.0})
 
 
+@faults.on("sqlite")
 def test_nonsense_in_the_queue(package: Package, by_hand: client.Redis) -> None:
     """Random bytes, wrong shapes, unknown ids and unknown jobs: dropped, worker alive.
 
@@ -296,6 +306,7 @@ def test_nonsense_in_the_queue(package: Package, by_hand: client.Redis) -> None:
         assert "Traceback" not in worker.log(), worker.log()
 
 
+@faults.on("postgresql")
 def test_messages_that_lie(package: Package, by_hand: client.Redis) -> None:
     """True ids with another dispatch, another name, or said twice: nothing runs twice."""
     queue = f"{package.name}:default"
@@ -357,4 +368,5 @@ def test_redis_holds_only_the_window(package: Package, by_hand: client.Redis) ->
         while package.states()["queued"]:
             most = max(most, by_hand.zcard(queue))
         all_once(package, 2000)
-    assert most <= 2 * 4 + 4, "more than the slots of two workers and four"
+    # The slots of two workers and four; two finishes at once may each fill the window.
+    assert most <= 2 * (2 * 4 + 4), most

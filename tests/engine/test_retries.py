@@ -269,6 +269,7 @@ def test_raising_means_retry(package: Package) -> None:
 
 
 @pytest.mark.parametrize("mode", ["ok", "exit", "interrupt"])
+@faults.on("sqlite")
 def test_exceptions_that_are_none(package: Package, mode: str) -> None:
     """StopIteration, SystemExit and KeyboardInterrupt of a handler fail its job only.
 
@@ -288,6 +289,7 @@ def test_exceptions_that_are_none(package: Package, mode: str) -> None:
         assert worker.running
 
 
+@faults.on("sqlite")
 def test_ladder(package: Package) -> None:
     """Each wait is a step of the ladder, the last one repeats; from the row.  C055."""
     api = package.api
@@ -301,6 +303,7 @@ def test_ladder(package: Package) -> None:
         assert gap >= step - 0.005, gaps
 
 
+@faults.on("postgresql")
 def test_counters_are_in_the_row(package: Package, own_redis: Any) -> None:
     """Redis forgets everything between two tries: attempts go on counting.  C055."""
     api = package.api
@@ -377,6 +380,7 @@ def test_retry_after(package: Package) -> None:
     assert max(waits) - min(waits) > 10, "all come back at the same instant"
 
 
+@faults.on("postgresql")
 def test_defer(package: Package) -> None:
     """`Defer` uses no attempt, waits as asked, and is bounded by `max_defers`."""
     api = package.api
@@ -428,6 +432,7 @@ def test_delay_and_run_at(package: Package) -> None:
         assert run.at >= now.timestamp() + 2.99
 
 
+@faults.on("postgresql")
 def test_priorities(make: Make) -> None:
     """High before normal before low; a high one passes all but what Redis already has.
 
@@ -448,6 +453,7 @@ def test_priorities(make: Make) -> None:
     assert order.index(4) <= 6, order
 
 
+@faults.on("postgresql")
 def test_no_worker_discards_an_unknown_job(make: Make, tmp_path: Path) -> None:
     """In a rolling deploy a row of a new job waits for the new worker.  C084.
 
@@ -473,6 +479,7 @@ def test_no_worker_discards_an_unknown_job(make: Make, tmp_path: Path) -> None:
     assert len(new.ledger.starts(7)) == 1
 
 
+@faults.on("sqlite")
 def test_former_names_still_run(make: Make) -> None:
     """Rows that wait under a former name of a job or queue run in the new package."""
     before = """
@@ -506,6 +513,7 @@ seconds = { type = "float", default = 0.0 }
     assert len(new.ledger.starts(1)) == 1
 
 
+@faults.on("sqlite")
 def test_payload_versions_side_by_side(make: Make) -> None:
     """A row of a newer payload waits for the worker that reads it.  C103.
 

@@ -41,6 +41,7 @@ def package(make: Make) -> Package:
     return make(SPEC)
 
 
+@faults.on("postgresql")
 def test_a_blocked_event_loop_is_not_a_stall(package: Package) -> None:
     """`time.sleep` in an async handler for three times `stall.after`: it runs once.
 
@@ -58,6 +59,7 @@ def test_a_blocked_event_loop_is_not_a_stall(package: Package) -> None:
     assert package.attempts(id_) == []
 
 
+@faults.on("sqlite")
 def test_a_busy_interpreter_is_not_a_stall(make: Make) -> None:
     """A long pure-Python loop holds the interpreter lock: the job runs once.  C015."""
     handlers = faults.HANDLERS + """
@@ -100,6 +102,7 @@ def test_an_async_handler_past_its_timeout(package: Package) -> None:
     assert len(package.ledger.lines("stopped")) == 3
 
 
+@faults.on("postgresql")
 def test_a_blocked_handler_past_its_timeout(package: Package, tmp_path: Path) -> None:
     """The watchdog ends what a cancellation cannot: tries 1 failed, 2 a second attempt.
 
@@ -126,6 +129,7 @@ def test_a_blocked_handler_past_its_timeout(package: Package, tmp_path: Path) ->
     assert len(package.ledger.starts(2)) == 2
 
 
+@faults.on("sqlite")
 def test_a_plain_handler_that_never_returns(package: Package, tmp_path: Path) -> None:
     """A thread cannot be stopped: the watchdog ends the attempt, then the process.
 
@@ -150,6 +154,7 @@ def test_a_plain_handler_that_never_returns(package: Package, tmp_path: Path) ->
     assert len(package.ledger.starts(3)) == 1
 
 
+@faults.on("postgresql")
 def test_a_plain_handler_that_listens(package: Package) -> None:
     """`job.cancelled` tells a plain handler of its deadline; the process lives on."""
     api = package.api
@@ -162,6 +167,7 @@ def test_a_plain_handler_that_listens(package: Package) -> None:
         assert worker.running, worker.log()
 
 
+@faults.on("sqlite")
 def test_a_stubborn_handler(package: Package) -> None:
     """One that swallows its cancellation and goes on is ended by the watchdog."""
     api = package.api
@@ -171,6 +177,7 @@ def test_a_stubborn_handler(package: Package) -> None:
         assert worker.exit_code() == 1, worker.log()
 
 
+@faults.on("postgresql")
 def test_a_frozen_process_and_its_deadline(package: Package) -> None:
     """Deadline + 15 s + sweep: the record ends the attempt of a process that beats on.
 

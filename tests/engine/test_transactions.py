@@ -344,6 +344,7 @@ def test_a_twin_of_a_running_job(package: Package, tmp_path: Path) -> None:
     assert len(package.ledger.starts(1)) == 2
 
 
+@faults.on("sqlite")
 def test_five_times_in_a_row(package: Package) -> None:
     """The same subject again right after its end: nothing carries over.  C028."""
     api = package.api
@@ -359,6 +360,7 @@ def test_five_times_in_a_row(package: Package) -> None:
     assert [run.attempt for run in package.ledger.starts()] == [1] * 5
 
 
+@faults.on("postgresql")
 def test_a_cancelled_job_frees_its_subject(package: Package) -> None:
     """Uniqueness is judged from living rows only: worker killed, row cancelled.  C023."""
     api = package.api

@@ -9,27 +9,40 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from emit.projects import JOB, SPEC, Project
+from emit.projects import JOB, PACKAGE, SPEC, Project
+
+from qgen.compile import compile
 
 HEAVY = {"jinja2", "jsonschema", "pydantic", "black", "rich", "ruff"}
-# Runs qgen and prints, on the last line, what it imported and which processes it began.
+# Runs qgen and prints, on the last line, what it imported, which processes it began and
+# which files it opened to write.
 WATCH = """
-import json, sys
-started = []
-sys.addaudithook(
-    lambda event, args: started.append(str(args[1])) if event == "subprocess.Popen" else None
-)
+import json, os, sys
+started, written = [], []
+def watch(event, args):
+    if event == "subprocess.Popen":
+        started.append(str(args[1]))
+    elif event == "open" and args[2] & (os.O_WRONLY | os.O_RDWR):
+        written.append(os.path.relpath(str(args[0])))
+sys.addaudithook(watch)
+sys.dont_write_bytecode = True
 sys.argv = ["qgen", *json.loads(sys.argv[1])]
 from qgen.__main__ import main
 code = main()
 print(file=sys.stderr)
 names = sorted(name for name in sys.modules if "." not in name or "qgen." in name)
-print(json.dumps([code, names, started]), file=sys.stderr)
+print(json.dumps([code, names, started, written]), file=sys.stderr)
 """
+STAGE = ".qgen/stage/"
 
 
 def cost(project: Project, *arguments: str, **env: str):
-    """The exit code, the modules and the processes of a command."""
+    """The exit code, the modules, the processes and the output of a command."""
+    return watched(project, *arguments, **env)[:4]
+
+
+def watched(project: Project, *arguments: str, **env: str):
+    """The same, and the files it opened to write."""
     done = subprocess.run(
         [sys.executable, "-c", WATCH, json.dumps(arguments)],
         cwd=project.root,
@@ -37,8 +50,9 @@ def cost(project: Project, *arguments: str, **env: str):
         text=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)} | env,
     )
-    code, modules, started = json.loads(done.stderr.rstrip().rpartition("\n")[2])
-    return code, set(modules), started, done.stdout
+    last = done.stderr.rstrip().rpartition("\n")[2]
+    code, modules, started, written = json.loads(last)
+    return code, set(modules), started, done.stdout, written
 
 
 @pytest.fixture
@@ -75,8 +89,8 @@ def test_nothing_to_do_imports_no_compiler(project, command):
     assert cost(project, "build")[0] == 0
     assert cost(project, command)[0] == 0
     before = project.stamps()
-    code, modules, started, _ = cost(project, command)
-    assert (code, started) == (0, [])
+    code, modules, started, _, written = watched(project, command)
+    assert (code, started, written) == (0, [], [])
     assert not modules & (HEAVY | {"click", "qgen.compile"})
     assert project.stamps() == before
 
@@ -121,9 +135,82 @@ def test_a_memory_is_not_another_projects_answer(project, tmp_path):
     assert cost(project, "check")[0] == 1
 
 
+def many(jobs: int) -> str:
+    """A spec of that many jobs, and two."""
+    return SPEC + "".join(
+        f'\n[jobs.job_{n}]\ntimeout = "5m"\npayload.x = "str"\n' for n in range(jobs)
+    )
+
+
 @pytest.mark.parametrize("jobs", [1, 60])
 def test_a_build_starts_two_processes_however_many_jobs(tmp_path, jobs):
-    more = "".join(f'\n[jobs.job_{n}.payload]\nx = "str"\n' for n in range(jobs))
-    code, modules, started, _ = cost(Project.at(tmp_path, SPEC + more), "build")
+    project = Project.at(tmp_path, many(jobs))
+    code, modules, started, _, written = watched(project, "build")
     assert code == 0 and len(started) == 2
-    assert "black" not in modules and "rich" not in modules
+    # Black is for what ruff would change, the schema for what the types refuse.
+    assert not modules & {"black", "rich", "jsonschema"}
+    # A job's file is written once, where it is proved, and takes its place by a rename.
+    of_jobs = [name for name in written if "/jobs/job_" in name]
+    assert len(of_jobs) == len(set(of_jobs)) == jobs
+    assert all(name.startswith(STAGE) for name in of_jobs)
+
+
+def test_an_edit_of_one_job_touches_its_file_and_the_plan(tmp_path):
+    project = Project.at(tmp_path, many(60))
+    assert project.build() == 0
+    before = project.stamps()
+    text = project.read("queue.toml")
+    head, name, tail = text.partition("[jobs.job_30]")
+    project.write("queue.toml", head + name + tail.replace("5m", "6m", 1))
+    code, _, started, _, written = watched(project, "build")
+    assert code == 0 and len(started) == 2
+    after = project.stamps()
+    touched = {name for name in after if after[name] != before.get(name)}
+    mine = f"{PACKAGE}/jobs/job_30.py"
+    assert touched == {"queue.toml", mine, f"{PACKAGE}/QUEUE.md"}
+    assert [name for name in written if "/jobs/" in name] == [STAGE + mine]
+
+
+def calls(jobs: int) -> int:
+    """How many functions a compilation calls, Python's own included."""
+    count = 0
+
+    def counting(frame, event, argument):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    spec = many(jobs).encode()
+    sys.setprofile(counting)
+    try:
+        done = compile(spec, "queue.toml")
+    finally:
+        sys.setprofile(None)
+    assert done.model is not None
+    return count
+
+
+def test_the_work_grows_with_the_jobs_and_no_faster():
+    calls(1)  # templates and types are made once
+    few, some, more = calls(20), calls(80), calls(320)
+    first, second = (some - few) / 60, (more - some) / 240
+    assert second < first * 1.1
+
+
+def test_importing_the_package_imports_no_handler_and_builds_no_payload(tmp_path):
+    project = Project.at(tmp_path, many(30))
+    assert project.build() == 0
+    code = (
+        "import sys, support_queue\n"
+        "from support_queue.jobs import JOBS\n"
+        "assert len(JOBS) == 32\n"
+        "assert 'support_handlers' not in sys.modules\n"
+        "ready = [j.name for j in JOBS if j.payload.__pydantic_complete__]\n"
+        "assert not ready, ready\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=project.path("src"),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr

@@ -91,9 +91,12 @@ def test_the_order_of_tables_and_keys_changes_nothing(expected, tmp_path):
 
 
 def pythons() -> list[str]:
-    """Other interpreters that qgen supports and that have what it needs."""
+    """Other interpreters that qgen supports: installed ones, those of `dev.py matrix`,
+    and what QGEN_PYTHONS lists."""
     home = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     found = [*home.glob("versions/3.1[123].*/bin/python")]
+    found += [*ROOT.glob(".venv-3.1[123]/bin/python")]
+    found += map(Path, filter(None, os.environ.get("QGEN_PYTHONS", "").split(":")))
     found += [Path(p) for v in (11, 12, 13) if (p := shutil.which(f"python3.{v}"))]
     return sorted({str(path) for path in found})
 

@@ -1,8 +1,12 @@
 """The four formats say the same."""
 
 import json
+import os
+from pathlib import Path
 
+import pytest
 from jsonschema import Draft202012Validator
+from jsonschema.validators import validator_for
 
 from qgen.diagnostics import printers, schema
 from qgen.diagnostics.catalogue import ALL
@@ -68,6 +72,19 @@ def test_sarif():
             start = (region["startLine"], region["startColumn"])
             assert start <= (region["endLine"], region["endColumn"])
     assert json.loads(printers.sarif([]))["runs"][0]["results"] == []
+
+
+@pytest.mark.skipif("QGEN_SARIF_SCHEMA" not in os.environ, reason="no schema named")
+def test_sarif_keeps_its_published_schema():
+    """QGEN_SARIF_SCHEMA names the file sarif-schema-2.1.0.json of OASIS."""
+    published = json.loads(Path(os.environ["QGEN_SARIF_SCHEMA"]).read_text("utf-8"))
+    tool = validator_for(published)(published)
+    about_files = [
+        Diagnostic(Place("src/a b/é.py"), code.code, code.severity, "it is.", "do it.")
+        for code in ALL.values()
+    ]
+    for found in (everything(), ordered(about_files), ()):
+        tool.validate(json.loads(printers.sarif(found)))
 
 
 def test_ordered_gives_each_once_in_the_order_of_the_file():

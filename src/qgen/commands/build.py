@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from ..emit import findings, plan, write
@@ -14,16 +15,19 @@ def run(spec: str, target: str | None, force: bool, **options: Any) -> int:
     """Build a spec.  Writes nothing unless all of it rendered, formatted and linted."""
     output = say.Output(**options)
     with output.stage("compiling"):
-        job = work.work(spec, target)
+        job = work.compiled(spec, target)
     if not job.compilation.may_be_written:
         return _refused(job, output)
     try:
         with job.private.alone(lambda: output.note("waiting for another qgen build")):
             if not job.is_current():
-                job = work.work(spec, target)
+                job = work.compiled(spec, target)
             if not job.compilation.may_be_written:
                 return _refused(job, output)
-            return _emit(job, force, output)
+            with job.private.stage() as stage:
+                with output.stage("proving"):
+                    job = work.proved(job, stage)
+                return _emit(job, force, output, stage)
     except Unwritable as error:
         raise Stop(str(error)) from None
     except BrokenPipeError:
@@ -43,7 +47,7 @@ def _refused(job: work.Work, output: say.Output) -> int:
     return output.end(job.compilation.diagnostics).code
 
 
-def _emit(job: work.Work, force: bool, output: say.Output) -> int:
+def _emit(job: work.Work, force: bool, output: say.Output, stage: Path) -> int:
     if job.private.unfinished():
         output.note("the last build was interrupted; this one completes it")
     steps = work.steps(job)
@@ -58,10 +62,12 @@ def _emit(job: work.Work, force: bool, output: say.Output) -> int:
             output.diff(step)
         return output.end([*found, *findings.findings(stopping, job.folder)]).code
     with output.stage("writing"):
-        kept = write.apply(job.tree, job.private, steps, job.lock)
+        staging = write.Staging(stage, job.staged)
+        kept = write.apply(job.tree, job.private, steps, job.lock, staging)
     if kept is not None:
         output.note(f"copies of what was overwritten are in {kept}")
-    found += work.stub_findings(job)
+    written = {step.path for step in steps if step.state is plan.State.MISSING}
+    found += work.stub_findings(job, written)
     left = [step for step in steps if step.state is plan.State.KEPT]
     said = output.end(
         [*found, *findings.findings(left, job.folder)], output.summary(steps)

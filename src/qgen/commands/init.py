@@ -28,6 +28,11 @@ src/{name}_queue/** text eol=lf linguist-generated
 tests/{name}_queue/** text eol=lf linguist-generated
 qgen.lock text eol=lf linguist-generated
 """
+# The database, where DATABASE_URL does not name another, and qgen's own memory.
+_IGNORED: Final = """\
+{name}.db*
+.qgen/
+"""
 _HOOK: Final = """\
 repos:
   - repo: local
@@ -41,7 +46,7 @@ repos:
 
 
 def run(folder: str, name: str | None) -> int:
-    """Write a spec, ``.gitattributes`` and a pre-commit hook; never over a file."""
+    """Write a spec, what git should know, and a pre-commit hook; never over a file."""
     place = Path(folder).absolute()
     if not place.is_dir():
         raise Stop(f"{folder} is not a folder")
@@ -53,6 +58,7 @@ def run(folder: str, name: str | None) -> int:
     texts = {
         SPEC: _TEXT,
         ".gitattributes": _ATTRIBUTES,
+        ".gitignore": _IGNORED,
         ".pre-commit-config.yaml": _HOOK,
     }
     for path, text in texts.items():

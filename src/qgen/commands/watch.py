@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from .stop import Stop
 
 def run(spec: str, interval: float, **options: Any) -> int:
     """Look at the spec every ``interval`` seconds; a finding does not end the watch."""
+    gc.enable()
     seen: object = None
     while True:
         now = _state(Path(spec))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -14,7 +15,6 @@ from ..diagnostics.value import Diagnostic
 from ..emit import findings, plan
 from ..emit.private import Private
 from ..emit.tree import Tree
-from ..files import File
 from ..format import black_or_none, finish, versions
 from ..signature import without_header
 from .stop import Stop
@@ -24,7 +24,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A compiled spec and where it belongs; ``folder`` leads there from here."""
+    """A compiled spec and where it belongs; ``folder`` leads there from here.
+
+    ``staged`` are the paths whose texts lie ready where they were proved.
+    """
 
     spec: Path
     data: bytes
@@ -32,6 +35,7 @@ class Work:
     committed: str
     approved: str
     folder: str
+    staged: frozenset[str] = frozenset()
 
     @property
     def root(self) -> Path:
@@ -82,37 +86,51 @@ def read(spec: str) -> tuple[Path, bytes]:
 
 
 def work(spec: str, target: str | None) -> Work:
-    """Compile a spec and finish its Python files.  Raises Stop, and BadOutput on a bug."""
+    """Compile a spec and prove its Python files.  Raises Stop, and BadOutput on a bug."""
+    job = compiled(spec, target)
+    with tempfile.TemporaryDirectory(prefix="qgen-") as place:
+        return proved(job, Path(place))
+
+
+def compiled(spec: str, target: str | None) -> Work:
+    """Compile a spec.  Raises Stop."""
     path, data = read(spec)
     tree = Tree(path.parent)
     committed = _read(lambda: tree.look(lock.NAME).text or "")
     approved = _read(lambda: tree.look(approvals.NAME).text or "")
     book = approved.encode("utf-8", "surrogateescape")
     compilation = compile(data, spec, target, committed, book)
-    files = _read(lambda: tuple(_finished(tree, compilation.files)))
-    compilation = replace(compilation, files=files)
     folder = spec[: -len(path.name)]
     return Work(path, data, compilation, committed, approved, folder)
 
 
-def _finished(tree: Tree, files: tuple[File, ...]) -> Iterator[File]:
-    """The files, each rendered Python text as black prints it.
+def proved(work: Work, place: Path) -> Work:
+    """The same, each rendered Python text as black prints it, in an empty folder.
 
     A text that is on disk already was proved when it was written.
     """
-    new = {
-        file.path: file.text
-        for file in files
-        if file.needs_proof and tree.look(file.path).text != file.text
-    }
+    files, tree = work.compilation.files, work.tree
+    new = _read(
+        lambda: {
+            file.path: file.text
+            for file in files
+            if file.needs_proof and tree.look(file.path).text != file.text
+        }
+    )
+    if not new:
+        return work
     # Where an import comes from is read off the files beside it; jobs have none such.
     python = (
         f.path for f in files if f.path.endswith(".py") and "/jobs/" not in f.path
     )
-    changed = finish(new, python) if new else {}
-    for file in files:
-        text = changed.get(file.path)
-        yield file if text is None else file.with_text(text)
+    changed = finish(new, place, python)
+    final = tuple(
+        file.with_text(changed[file.path]) if file.path in changed else file
+        for file in files
+    )
+    compilation = replace(work.compilation, files=final)
+    staged = frozenset(new.keys() - changed.keys())
+    return replace(work, compilation=compilation, staged=staged)
 
 
 def steps(work: Work) -> tuple[plan.Step, ...]:
@@ -170,9 +188,10 @@ def queue_page(work: Work) -> str:
     return without_header(next(pages))
 
 
-def stub_findings(work: Work) -> list[Diagnostic]:
-    """The handlers that are still to be written."""
-    found = findings.missing_stubs(work.tree, work.compilation.stubs)
+def stub_findings(work: Work, written: Container[str] = ()) -> list[Diagnostic]:
+    """The handlers that are still to be written; a module just written has its own."""
+    stubs = [stub for stub in work.compilation.stubs if stub.paths[0] not in written]
+    found = findings.missing_stubs(work.tree, stubs)
     return [findings.stub_finding(stub, work.folder + path) for stub, path in found]
 
 

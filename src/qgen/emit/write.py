@@ -1,7 +1,7 @@
 """Write a plan: all of it or, when interrupted, what the next build completes.
 
-The order makes that true.  Every new text is staged on the same disk first, so a full
-disk changes nothing.  Then the journal names what will be written; then each file
+The order makes that true.  Every new text is staged on the same disk first (most lie
+there already, where they were proved), so a full disk changes nothing.  Then the journal names what will be written; then each file
 takes its place by one rename; then orphans go; the lock is last; the journal goes.
 A kill leaves files that are each old or new, and a journal that the next build reads.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -27,8 +28,29 @@ def changes(steps: Sequence[Step]) -> list[Step]:
     return [step for step in steps if step.state not in _UNCHANGED]
 
 
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """A folder on the project's disk, and the paths whose new texts it holds already."""
+
+    place: Path
+    ready: frozenset[str] = frozenset()
+
+    def put(self, path: str, text: str) -> Path:
+        """Where the text of ``path`` lies ready for its rename."""
+        place = self.place / path
+        if path not in self.ready:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with open(place, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+        return place
+
+
 def apply(
-    tree: Tree, private: Private, steps: Sequence[Step], lock: str
+    tree: Tree,
+    private: Private,
+    steps: Sequence[Step],
+    lock: str,
+    staging: Staging,
 ) -> Path | None:
     """Make the disk what the plan says.  The caller holds ``private.alone``.
 
@@ -42,30 +64,22 @@ def apply(
         private.end()
         return None
     kept = _back_up(private, [step for step in doing if step.stops])
-    with private.stage() as stage:
-        staged = [
-            (_stage(stage, number, step.after), step.path)
-            for number, step in enumerate(doing)
-            if step.after is not None
-        ]
-        last = _stage(stage, len(doing), new_lock) if new_lock is not None else None
-        private.begin(step.path for step in doing)
-        for source, path in staged:
-            _replace(source, tree.at(path))
-        for step in doing:
-            if step.state is State.ORPHANED:
-                _remove(tree.root, tree.at(step.path))
-        if last is not None:
-            _replace(last, tree.at(LOCK))
-        private.end()
+    staged = [
+        (staging.put(step.path, step.after), step.path)
+        for step in doing
+        if step.after is not None
+    ]
+    last = staging.put(LOCK, new_lock) if new_lock is not None else None
+    private.begin(step.path for step in doing)
+    for source, path in staged:
+        _replace(source, tree.at(path))
+    for step in doing:
+        if step.state is State.ORPHANED:
+            _remove(tree.root, tree.at(step.path))
+    if last is not None:
+        _replace(last, tree.at(LOCK))
+    private.end()
     return kept
-
-
-def _stage(stage: Path, number: int, text: str | None) -> Path:
-    place = stage / str(number)
-    with open(place, "w", encoding="utf-8", newline="") as file:
-        file.write(text or "")
-    return place
 
 
 def _replace(source: Path, target: Path) -> None:

@@ -2,7 +2,7 @@
 
 It feeds ``qgen explain``, docs/diagnostics.md and SARIF.  To add a code, write it down
 in the module of its kind, with an example; a test demands that the example fires it.
-(Codes of ``files`` are about a disk, so their examples are the tests of the commands.)
+(Codes of ``files`` are about a disk: tests/emit/test_outcomes.py fires each.)
 """
 
 from __future__ import annotations
