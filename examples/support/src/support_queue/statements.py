@@ -79,6 +79,14 @@ WHERE dead_at IS NULL AND last_seen >= CAST(round((julianday('now') - 2440587.5)
 ORDER BY started_at, id
 """
 
+# Neither ended nor declared dead, and not heard of: killed, with nobody to say so.
+BOOTS_SILENT = """
+SELECT name, host, pid, (CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) - last_seen) / 1000.0 AS silent_s
+FROM support_jobs_boots
+WHERE dead_at IS NULL AND last_seen < CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) - :silence
+ORDER BY started_at, id
+"""
+
 BOOTS_PRUNE = """
 DELETE FROM support_jobs_boots AS b
 WHERE b.dead_at < CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) - 86400000
