@@ -150,6 +150,18 @@ def test_an_edited_file_of_a_removed_job_is_kept_with_the_reason(project, capsys
     assert project.check() == 0
 
 
+def test_a_removed_job_is_told_and_its_handler_left(project, capsys):
+    """With the way out for rows that still wait.  C145."""
+    project.change("queue.toml", "jobs.digest", "jobs.report")
+    assert project.build() == 0
+    said = capsys.readouterr().err
+    assert "no job digest any more" in said and "aliases" in said
+    assert "def digest(" in project.read("src/support_handlers.py")
+    project.change("queue.toml", 'name = "support"', 'name = "helpdesk"')
+    assert project.build() == 0  # every file moves, and no job is gone
+    assert "any more" not in capsys.readouterr().err
+
+
 def test_a_renamed_job_moves_and_leaves_no_other_file_behind(project, capsys):
     project.change("queue.toml", "jobs.digest", "jobs.report")
     assert project.build() == 0

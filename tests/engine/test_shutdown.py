@@ -189,6 +189,9 @@ def test_cancel(package: Package) -> None:
     waiting = api.enqueue(api.Work(n=1), delay=3600).id
     assert api.cancel(waiting) == "cancelled"
     assert api.cancel(waiting) == "already_finished"
+    other = api.enqueue(api.Work(n=1), delay=3600).id
+    assert api.cancel(other, by="a\0b\ud800c") == "cancelled"
+    assert package.row(other)["cancelled_by"] == r"a\u0000b\ud800c"
     done = api.enqueue_many([api.Work(n=2) for _ in range(100)])
     with package.worker() as worker:
         for one in done:

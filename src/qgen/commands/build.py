@@ -66,6 +66,13 @@ def _emit(job: work.Work, force: bool, output: say.Output, stage: Path) -> int:
         kept = write.apply(job.tree, job.private, steps, job.lock, staging)
     if kept is not None:
         output.note(f"copies of what was overwritten are in {kept}")
+    if gone := work.removed_jobs(job, steps):
+        output.note(
+            f"the spec has no job {', '.join(gone)} any more: what you wrote for it stays,"
+            " and a handlers module that imports its payload will not load; rows that"
+            " still wait (python -m … status) run if a job names it in aliases, else they"
+            " fail as unknown_job"
+        )
     written = {step.path for step in steps if step.state is plan.State.MISSING}
     found += work.stub_findings(job, written)
     left = [step for step in steps if step.state is plan.State.KEPT]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from .. import __version__, approvals, lock
@@ -186,6 +186,20 @@ def queue_page(work: Work) -> str:
     """The text of QUEUE.md, without its header."""
     pages = (f.text for f in work.compilation.files if f.path.endswith("/QUEUE.md"))
     return without_header(next(pages))
+
+
+def removed_jobs(work: Work, steps: Iterable[plan.Step]) -> list[str]:
+    """The jobs whose modules this build takes away, in the order of their names."""
+    made = {_job_of(file.path) for file in work.compilation.files}
+    gone = {_job_of(step.path) for step in steps if step.removes} - made
+    return sorted(name for name in gone if name)
+
+
+def _job_of(path: str) -> str:
+    """The job whose module a path of the package is, or nothing."""
+    module = PurePosixPath(path)
+    is_job = module.parent.name == "jobs" and module.suffix == ".py"
+    return module.stem if is_job and module.stem != "__init__" else ""
 
 
 def stub_findings(work: Work, written: Container[str] = ()) -> list[Diagnostic]:
