@@ -116,12 +116,12 @@ def stamps(folder: Path) -> dict[Path, tuple[int, int]]:
 
 def once(bench: Bench, turn: int) -> int:
     """Every case one time, in turns; how many files the edit touched."""
-    built = bench.root / "built"
+    built, tree = bench.root / "built", bench.root / "tree"
     cold = bench.project(f"cold{turn}", JOBS)
     for case, command, folder in (
         (COLD, (*QGEN, "build", "--quiet"), cold),
-        (TREE, (*BLACK, "src", "tests"), built),
-        (ONE, (*BLACK, "--workers", "1", "src", "tests"), built),
+        (TREE, (*BLACK, "src", "tests"), tree),
+        (ONE, (*BLACK, "--workers", "1", "src", "tests"), tree),
         (PEER, MODELS, bench.root),
         (BUILTIN, (*MODELS, "--formatters", "builtin"), bench.root),
         ("import click", CLICK, bench.root),
@@ -143,11 +143,13 @@ def once(bench: Bench, turn: int) -> int:
 
 
 def prepare(bench: Bench) -> None:
-    """A built project with its memory, and compiled modules; the schema of the peer."""
+    """A built project with its memory, its modules compiled; what the peers work on."""
     built = bench.project("built", JOBS)
     for command in ("build", "build", "check", "check"):
         run((*QGEN, command), built)
     run(GENERATED, built / "src")
+    for name in ("src", "tests"):
+        shutil.copytree(built / name, bench.root / "tree" / name)
     (bench.root / "schema.json").write_text(schema(JOBS), "utf-8")
 
 
