@@ -181,8 +181,9 @@ def engine(
     database_url: str,
     redis_server: servers.Redis | servers.External,
     folder: Path,
+    spec: str = SPEC,
 ) -> Iterator[Engine]:
-    tree = faults.build(dialect, SPEC)
+    tree = faults.build(dialect, spec)
     made = Engine(tree.at(database_url, redis_server.url, folder))
     try:
         yield made
