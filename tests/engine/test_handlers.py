@@ -192,7 +192,7 @@ def test_a_wrapper_with_a_loop_of_its_own(engine: Engine) -> None:
 # --- groups ---------------------------------------------------------------------
 
 
-def group_of(*errors: Exception) -> BaseExceptionGroup[Any]:
+def group_of(*errors: Exception) -> ExceptionGroup[Any]:
     """What a TaskGroup raises whose tasks raise these."""
 
     async def fail(error: Exception) -> None:
@@ -203,7 +203,7 @@ def group_of(*errors: Exception) -> BaseExceptionGroup[Any]:
             for error in errors:
                 tasks.create_task(fail(error))
 
-    with pytest.raises(BaseExceptionGroup) as caught:
+    with pytest.raises(ExceptionGroup) as caught:
         asyncio.run(go())
     assert len(caught.value.exceptions) == len(errors)
     return caught.value
