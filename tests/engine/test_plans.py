@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sqlite3
 import uuid
 from collections.abc import Iterator
@@ -72,6 +73,7 @@ VALUES: dict[str, object] = {
     "by": "x",
     "unique_key": "x",
     "stale": 1000,
+    "stall_after": 1000,
     "completed": 1000,
     "failed": 1000,
     "cancelled": 1000,
@@ -135,7 +137,8 @@ def test_postgresql_uses_the_index(
     if HOT[name] == "key":
         # a literal state would have lured the planner to a partial index
         assert "plans_jobs_running" not in plan, plan
-        assert "plans_jobs_outstanding" not in plan, plan
+        if name != "DISPATCH_IDS":  # which counts what is outstanding
+            assert "plans_jobs_outstanding" not in plan, plan
 
 
 @pytest.mark.parametrize("name", HOT)
@@ -155,6 +158,4 @@ def test_sqlite_uses_the_index(name: str) -> None:
     )
     assert wanted in plan, plan
     for line in plan.splitlines():
-        assert not line.startswith(("SCAN t", "SCAN plans_jobs", "SCAN r")) or (
-            "USING" in line
-        ), plan
+        assert not re.match(r"SCAN (t|plans_jobs|r)\b(?!.*USING)", line), plan
