@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from qgen import model as m
 
 # Keywords are refused by the front.
-WORDS = (
-    st.from_regex(r"[a-z][a-z0-9_]{0,39}", fullmatch=True)
-    .filter(lambda word: not keyword.iskeyword(word))
+WORDS = st.from_regex(r"[a-z][a-z0-9_]{0,39}", fullmatch=True).filter(
+    lambda word: not keyword.iskeyword(word)
 )
 FIELDS = st.from_regex(r"[a-zA-Z][a-zA-Z0-9_]{0,58}", fullmatch=True).map(
     lambda name: f"f_{name}"
@@ -212,7 +211,9 @@ def jobs(draw: st.DrawFn) -> m.Job:
     )
 
 
-FUNCTIONS = st.from_regex(r"(support.handlers|[a-z]{1,60}):f_[a-z]{1,60}", fullmatch=True)
+FUNCTIONS = st.from_regex(
+    r"(support.handlers|[a-z]{1,60}):f_[a-z]{1,60}", fullmatch=True
+)
 AMOUNTS = st.integers(0, 10**15 - 1)
 
 
@@ -248,7 +249,9 @@ def agents(draw: st.DrawFn) -> m.Agent:
         provider_keys=draw(st.booleans()),
         provider_key_ttl=draw(st.none() | st.floats(0.001, 1e7)),
         not_billed=tuple(
-            draw(st.lists(st.from_regex(r"[a-z]{1,40}:[A-Z][a-z]{1,40}", fullmatch=True)))
+            draw(
+                st.lists(st.from_regex(r"[a-z]{1,40}:[A-Z][a-z]{1,40}", fullmatch=True))
+            )
         ),
     )
 

@@ -160,6 +160,8 @@ def test_completion_is_printed(project, shell):
 def test_watch_builds_again_when_the_spec_changes(project):
     watching = subprocess.Popen(
         [sys.executable, "-m", "qgen", "watch", "--interval", "0.05"],
+        # whoever started the tests may ignore Ctrl-C, which is inherited
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         cwd=project.root,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
