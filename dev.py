@@ -139,7 +139,9 @@ def test(args: list[str]) -> int:
     """
     if args:
         return python("-m", "pytest", *args)
-    code = python("-m", "pytest", "-q", "-n", "2", "-m", "not serial")
+    # Most tests wait for real processes: three at a time keep two cores busy.
+    many = ("-n", "3", "--dist", "worksteal")
+    code = python("-m", "pytest", "-q", *many, "-m", "not serial")
     if code == 0 and any(
         b"pytest.mark.serial" in path.read_bytes()
         for path in (ROOT / "tests").rglob("test_*.py")
