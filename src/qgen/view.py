@@ -88,6 +88,14 @@ def import_of_payloads(package: str, classes: list[str]) -> Code:
     return Code(f"from {package} import (\n{lines})")
 
 
+def worker_word(model: Model) -> Code:
+    """What follows ``worker`` on the command line: a name where it cannot be left out."""
+    names = [worker.name for worker in model.workers]
+    if len(names) == 1 or "main" in names:
+        return Code("")
+    return Code(f" {literal.name(names[0])}")
+
+
 def plural(of: Sized) -> Code:
     """``s`` unless there is one."""
     return Code("" if len(of) == 1 else "s")
