@@ -16,6 +16,7 @@ LINE: Final = 88
 _TOKEN: Final = re.compile(
     r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|[][(){},]|[^][(){},"\']+'
 )
+_FIELD: Final = re.compile(r"\s*\w+: \w+(\.\w+)*( \| None)? = ")  # its type has no brackets
 _OPENING: Final = "([{"
 _CLOSING: Final = ")]}"
 
@@ -29,9 +30,12 @@ def _fit(line: str) -> str:
     if width(line) <= LINE:
         return line
     brackets = _outermost(line)
-    if not brackets:
-        return line
     indent = line[: len(line) - len(line.lstrip())]
+    if not brackets:
+        # A value that cannot be broken stands in parentheses, however long it is.
+        if not (field := _FIELD.match(line)):
+            return line
+        return f"{field[0]}(\n{indent}    {line[field.end() :]}\n{indent})"
     # The last bracket is opened, unless what stands before it is itself too long.
     start, end = brackets[-1]
     if width(line[:start]) > LINE:

@@ -86,6 +86,20 @@ def test_a_field_of_any_length_fits(length):
         assert format.black(text) == text
 
 
+@pytest.mark.parametrize("length", [60, 74, 75, 76, 200])
+@pytest.mark.parametrize("nullable", [False, True])
+def test_a_default_of_any_length_fits(length, nullable):
+    kind = samples.m.Scalar("str")
+    field = samples.m.Field(
+        "f",
+        samples.m.Optional(kind) if nullable else kind,
+        samples.m.Default("w" * length),
+        samples.m.Constraints(),
+    )
+    text = f"class A:\n{payload.body((field,))}\n"
+    assert format.black(text) == text
+
+
 # --- texts are data ---------------------------------------------------------------
 
 CALLED = {
