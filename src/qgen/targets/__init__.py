@@ -11,6 +11,9 @@ from typing import Final
 
 from qgen.targets.arq import ARQ
 from qgen.targets.backend import Backend
+from qgen.targets.celery import CELERY
 
-TARGETS: Final[Mapping[str, Backend]] = {backend.name: backend for backend in (ARQ,)}
-COMING: Final = ("celery", "rq")
+TARGETS: Final[Mapping[str, Backend]] = {
+    backend.name: backend for backend in (ARQ, CELERY)
+}
+COMING: Final = ("rq",)
