@@ -100,11 +100,6 @@ def test_published_twice_is_one_message(engine: Engine, broker: Any) -> None:
     assert engine.redis.zcard(f"{engine.package.name}:default") == 1
 
 
-def broker_body(engine: Engine, sent: Any) -> bytes:
-    body: bytes = engine.part("broker").body_of(sent)
-    return body
-
-
 # --- JSON -----------------------------------------------------------------------
 
 
