@@ -47,12 +47,6 @@ ALEMBIC = Code(
     " `migrate` work without alembic." + WHY,
     '[record]\nmigrations = "alembic"\n',
 )
-TARGET = Code(
-    "QG809",
-    "target: not built yet",
-    "The backends rq and celery." + WHY,
-    '[project]\nname = "support"\ntarget = "rq"\n',
-)
 KNOBS = Code(
     "QG810",
     "knobs of a target: not built yet",

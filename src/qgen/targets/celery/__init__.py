@@ -49,7 +49,7 @@ def settings(grace: float, workers: tuple[Worker, ...]) -> tuple[Setting, ...]:
     )
 
 
-CELERY: Final = Backend(
+BACKEND: Final = Backend(
     name="celery",
     summary="a pool of processes (prefork) or of threads",
     # kombu's extra names the redis client that fits it.
