@@ -29,7 +29,8 @@ class Worker:
         self.process.runner._ledger = self.process.ledger
         self.process.beat.start(worker, "arq")
         self.process.ledger.start()
-        self.service.start(("default",))
+        self.service.dispatcher.start(("default",), rounds=False)
+        self.service._sweeps.start()
 
     def attempt(self, payload: Any) -> Any:
         """A row that this process has claimed and whose handler does nothing."""
