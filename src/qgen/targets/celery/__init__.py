@@ -55,7 +55,9 @@ BACKEND: Final = Backend(
     # kombu's extra names the redis client that fits it.
     requirements=("celery[redis]>=5.5,<5.8",),
     abilities=(
-        Ability("async handlers", "emulated", "on an event loop; celery awaits nothing"),
+        Ability(
+            "async handlers", "emulated", "on an event loop; celery awaits nothing"
+        ),
         Ability("plain handlers", "native"),
         Ability("several queues in one worker", "native"),
         Ability("retries, ladders, never, only", "emulated", "by the record"),
