@@ -557,6 +557,20 @@ def test_a_refusal_is_of_its_own_dispatch(engine: Engine) -> None:
     assert len(engine.ask("REFUSE", batch=now)) == 1
 
 
+def test_an_attempt_without_a_start_is_recovered(engine: Engine) -> None:
+    """Somebody's script made the row active and gave it no time."""
+    boot = engine.boot()
+    claim = engine.claimed(boot)
+    engine.package.sql("UPDATE jobs SET started_at = NULL, first_started_at = NULL")
+    with engine.transaction() as tx:
+        tx.run(engine.statements.BOOT_END, boot=boot)
+    (row,) = engine.ask("STRANDED")
+    lost = engine.outcomes.lost(engine.outcomes.Held.of(row))
+    assert engine.finish(lost) == {claim.id: "queued"}
+    (kept,) = engine.package.sql("SELECT outcome FROM jobs_attempts")
+    assert kept["outcome"] == lost.outcome
+
+
 # --- retention ----------------------------------------------------------------------
 
 
