@@ -3,7 +3,6 @@
 import importlib.resources
 import json
 
-import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.validators import validator_for
 
