@@ -11,9 +11,7 @@ from bench import report
 from bench.systems import PAID, SYSTEMS, System
 
 
-def chosen(
-    names: str | None, systems: Sequence[System] = SYSTEMS
-) -> list[System]:
+def chosen(names: str | None, systems: Sequence[System] = SYSTEMS) -> list[System]:
     """The systems whose names contain one of the given words."""
     words = (names or "").split(",")
     return [each for each in systems if any(word in each.name for word in words)]

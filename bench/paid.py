@@ -79,7 +79,9 @@ def drain(stage: Stage, system: System, jobs: int) -> float:
         return jobs / (finished - ticks.read(show.ticks)[0])
 
 
-def verdicts(figures: dict[str, list[float]], systems: Sequence[System]) -> Iterator[str]:
+def verdicts(
+    figures: dict[str, list[float]], systems: Sequence[System]
+) -> Iterator[str]:
     for system in systems:
         if system.against in figures:
             ratio = _ratio(figures, system)
