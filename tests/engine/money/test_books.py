@@ -68,9 +68,10 @@ class Desk:
 
     def open(self, claim: Any, step: str = "s", **more: Any) -> Any:
         with self.database.transaction() as tx:
-            books = self.books.Books(tx, [claim.id])
-            asked = self.calls.Opening(claim.id, claim.fence, step, **more)
-            opened = self.opening.open_call(books, asked)
+            books = self.books.Books(tx)
+            books.lock([claim.id])
+            asked = self.calls.Opening(claim.id, claim.fence, claim.agent, step, **more)
+            (opened,) = self.opening.open_calls(books, [asked])
             books.flush()
         return opened
 
@@ -84,8 +85,9 @@ class Desk:
             **values,
         )
         with self.database.transaction() as tx:
-            books = self.books.Books(tx, [claim.id])
-            state = self.settling.settle(books, report)
+            books = self.books.Books(tx)
+            books.lock([claim.id])
+            (state,) = self.settling.settle_all(books, [report])
             books.flush()
         return str(state)
 
