@@ -228,7 +228,15 @@ def build(
         (folder / "queue.toml").write_text(head + spec, "utf-8")
         (folder / "tested_handlers.py").write_text(textwrap.dedent(handlers), "utf-8")
         made = subprocess.run(
-            [sys.executable, "-m", "qgen", "build", "queue.toml", "--target", kind.target],
+            [
+                sys.executable,
+                "-m",
+                "qgen",
+                "build",
+                "queue.toml",
+                "--target",
+                kind.target,
+            ],
             cwd=folder,
             capture_output=True,
             text=True,

@@ -16,7 +16,7 @@ from engine.faults import Package, Worker, until
 import servers
 
 # A job that buys two answers; what was bought is a line in a file.
-BUYER: Final = '''
+BUYER: Final = """
 
 def bought(job, step):
     file = os.open(LEDGER + ".bill", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -34,7 +34,7 @@ async def buy(job, payload):
         note(step, job, payload.n)
         await act(job, payload) if step == "first" and job.attempt == 1 else None
     note("end", job, payload.n)
-'''.replace("        job.paid_call", "        await job.paid_call")
+""".replace("        job.paid_call", "        await job.paid_call")
 
 JOBS: Final = """
 [workers.main]
