@@ -248,6 +248,61 @@ def test_a_hook_that_is_not_there(make: Make) -> None:
     assert last == f"{package.name}: on_start is missing: {said}"
 
 
+# --- on rq, where the worker's processes are started by a parent ------------------
+
+
+def on_rq(
+    database_url: str, redis: Any, tmp_path: Path, spec: str, handlers: str
+) -> Package:
+    tree = faults.build("sqlite", spec, handlers, target="rq")
+    return tree.at(database_url, redis.url, tmp_path / "run").migrate()
+
+
+KNOBS = ['worker = "fork"', 'worker = "simple"']
+
+
+@faults.on("sqlite")
+@pytest.mark.parametrize("knob", KNOBS)
+def test_fresh_processes_on_rq(
+    database_url: str, own_redis: Any, tmp_path: Path, knob: str, clean_environment: None
+) -> None:
+    """Each process ends after five jobs and its parent starts another, at once.
+
+    On_start runs in each process that runs jobs; on_stop at its end.
+    """
+    spec = HOOKED.replace("concurrency = 2", "concurrency = 1\nrecycle_after_jobs = 5")
+    spec += f"\n[targets.rq]\n{knob}\n"
+    package = on_rq(database_url, own_redis, tmp_path, spec, faults.HANDLERS + HOOKS)
+    api = package.api
+    api.enqueue_many([api.Work(n=n) for n in range(12)])
+    with package.worker(env={"QGEN_TEST_HOOKS": str(tmp_path / "hooks")}) as worker:
+        package.settled()
+        worker.terminate()
+        assert worker.exit_code() == 0, worker.log()
+        assert worker.log().count("recycled after 5 jobs") == 2
+    assert package.states() == {"completed": 12}
+    assert Counter(run.n for run in package.ledger.starts()) == Counter(range(12))
+    jobs = ["1"] * 12 if "fork" in knob else ["5", "5", "2"]
+    expected = [line for n in jobs for line in ("start", f"stop main {int(n) + 1}")]
+    assert wrote(tmp_path) == expected
+
+
+@faults.on("sqlite")
+@pytest.mark.parametrize("knob", KNOBS)
+def test_on_start_that_fails_on_rq(
+    database_url: str, own_redis: Any, tmp_path: Path, knob: str, clean_environment: None
+) -> None:
+    """The whole worker ends with 2 and the sentence; no row was claimed."""
+    spec = f"{HOOKED}\n[targets.rq]\n{knob}\n"
+    package = on_rq(database_url, own_redis, tmp_path, spec, faults.HANDLERS + HOOKS)
+    id_ = package.api.enqueue(package.api.Work(n=1)).id
+    env = {"QGEN_TEST_HOOKS": str(tmp_path / "hooks"), "QGEN_TEST_DO": "raise"}
+    with package.worker(env=env) as worker:
+        assert worker.exit_code() == 2, worker.log()
+        assert "opened_worker, raised RuntimeError: no client" in worker.log()
+    assert package.row(id_)["attempt"] == 0
+
+
 class Hooked:
     """The engine's hooks in this process, with short limits."""
 
