@@ -9,6 +9,8 @@ from qgen.resolve.draft import Draft
 from qgen.resolve.facts import facts
 from qgen.resolve.paths import clean
 from qgen.resolve.payload import field_of
+from qgen.resolve.times import stop_setting
+from qgen.resolve.times import times as derived
 from qgen.resolve.units import limit, millionths, seconds
 from qgen.spec import shape
 from qgen.spec.names import class_name
@@ -35,6 +37,14 @@ def build(draft: Draft) -> model.Model:
         for name, worker in sorted(draft.workers.items())
     )
     grace = seconds(spec.shutdown.grace)
+    stall = model.Stall(
+        seconds(spec.stall.heartbeat),
+        seconds(spec.stall.after),
+        seconds(spec.stall.sweep),
+    )
+    backend = TARGETS[draft.target]
+    timeouts = (limit(each.timeout) for each in draft.jobs.values())
+    times = derived(grace, stall, workers, timeouts, backend.after_grace)
     made = model.Model(
         project=project(spec.project),
         record=model.Record(
@@ -48,20 +58,15 @@ def build(draft: Draft) -> model.Model:
             spec.redis.verify,
             spec.redis.ca_file_env,
         ),
-        stall=model.Stall(
-            seconds(spec.stall.heartbeat),
-            seconds(spec.stall.after),
-            seconds(spec.stall.sweep),
-        ),
+        stall=stall,
         grace=grace,
         retention=model.Retention(
             limit(spec.retention.completed),
             limit(spec.retention.failed),
             limit(spec.retention.cancelled),
         ),
-        target=target(
-            TARGETS[draft.target], spec.record.dialect, grace, workers, knobs(draft)
-        ),
+        target=target(backend, spec.record.dialect, times, workers, knobs(draft)),
+        times=times,
         retries=retries(draft),
         queues=tuple(
             model.Queue(name, tuple(queue.aliases))
@@ -91,15 +96,14 @@ def project(given: shape.Project) -> model.Project:
 def target(
     backend: Backend,
     dialect: str,
-    grace: float,
+    times: model.Times,
     workers: tuple[model.Worker, ...],
     knobs: tuple[tuple[str, str], ...],
 ) -> model.Target:
     """The backend with what follows from the spec."""
     needs = (*backend.requirements, *DRIVERS[dialect], PYDANTIC)
-    return model.Target(
-        backend.name, tuple(sorted(needs)), backend.settings(grace, workers), knobs
-    )
+    settings = (stop_setting(times), *backend.settings(times, workers))
+    return model.Target(backend.name, tuple(sorted(needs)), settings, knobs)
 
 
 def knobs(draft: Draft) -> tuple[tuple[str, str], ...]:
