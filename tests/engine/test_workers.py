@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import cells
 import pytest
 from engine import faults
 from engine.conftest import Make
@@ -248,53 +249,76 @@ def test_a_hook_that_is_not_there(make: Make) -> None:
     assert last == f"{package.name}: on_start is missing: {said}"
 
 
-# --- on rq, where the worker's processes are started by a parent ------------------
+# --- on the backends whose processes are started by a parent ----------------------
 
 
-def on_rq(
-    database_url: str, redis: Any, tmp_path: Path, spec: str, handlers: str
+def on(
+    target: str, knob: str, database_url: str, redis: Any, folder: Path, more: str = ""
 ) -> Package:
-    tree = faults.build("sqlite", spec, handlers, target="rq")
-    return tree.at(database_url, redis.url, tmp_path / "run").migrate()
+    """The hooked package on another backend, with one of its knobs."""
+    spec = HOOKED.replace("concurrency = 2", f"concurrency = 1\n{more}")
+    kind = cells.Kind(target, target, knob)
+    tree = faults.build("sqlite", spec, faults.HANDLERS + HOOKS, kind=kind)
+    return tree.at(database_url, redis.url, folder / "run").migrate()
 
 
-KNOBS = ['worker = "fork"', 'worker = "simple"']
+KNOBS = pytest.mark.parametrize(
+    ("target", "knob"),
+    [
+        ("rq", 'worker = "fork"'),
+        ("rq", 'worker = "simple"'),
+        ("celery", 'pool = "prefork"'),
+        ("celery", 'pool = "threads"'),
+    ],
+)
 
 
 @faults.on("sqlite")
-@pytest.mark.parametrize("knob", KNOBS)
-def test_fresh_processes_on_rq(
-    database_url: str, own_redis: Any, tmp_path: Path, knob: str, clean_environment: None
+@KNOBS
+def test_fresh_processes(
+    database_url: str,
+    own_redis: Any,
+    tmp_path: Path,
+    target: str,
+    knob: str,
+    clean_environment: None,
 ) -> None:
-    """Each process ends after five jobs and its parent starts another, at once.
+    """Five jobs a process; where a parent started it, that starts another, at once.
 
     On_start runs in each process that runs jobs; on_stop at its end.
     """
-    spec = HOOKED.replace("concurrency = 2", "concurrency = 1\nrecycle_after_jobs = 5")
-    spec += f"\n[targets.rq]\n{knob}\n"
-    package = on_rq(database_url, own_redis, tmp_path, spec, faults.HANDLERS + HOOKS)
+    more = "recycle_after_jobs = 5"
+    package = on(target, knob, database_url, own_redis, tmp_path, more)
     api = package.api
     api.enqueue_many([api.Work(n=n) for n in range(12)])
-    with package.worker(env={"QGEN_TEST_HOOKS": str(tmp_path / "hooks")}) as worker:
+    env = {"QGEN_TEST_HOOKS": str(tmp_path / "hooks")}
+    for _ in range(2 if "threads" in knob else 0):
+        with package.worker(env=env) as worker:
+            assert worker.exit_code() == 0, worker.log()
+            assert "recycled after 5 jobs" in worker.log()
+    with package.worker(env=env) as worker:
         package.settled()
         worker.terminate()
         assert worker.exit_code() == 0, worker.log()
-        assert worker.log().count("recycled after 5 jobs") == 2
     assert package.states() == {"completed": 12}
     assert Counter(run.n for run in package.ledger.starts()) == Counter(range(12))
-    jobs = ["1"] * 12 if "fork" in knob else ["5", "5", "2"]
-    expected = [line for n in jobs for line in ("start", f"stop main {int(n) + 1}")]
-    assert wrote(tmp_path) == expected
+    many = [1] * 12 if "fork" in knob and target == "rq" else [5, 5, 2]
+    lines = Counter(line for n in many for line in ("start", f"stop main {n + 1}"))
+    assert Counter(wrote(tmp_path)) == lines
 
 
 @faults.on("sqlite")
-@pytest.mark.parametrize("knob", KNOBS)
-def test_on_start_that_fails_on_rq(
-    database_url: str, own_redis: Any, tmp_path: Path, knob: str, clean_environment: None
+@KNOBS
+def test_on_start_that_fails_there(
+    database_url: str,
+    own_redis: Any,
+    tmp_path: Path,
+    target: str,
+    knob: str,
+    clean_environment: None,
 ) -> None:
     """The whole worker ends with 2 and the sentence; no row was claimed."""
-    spec = f"{HOOKED}\n[targets.rq]\n{knob}\n"
-    package = on_rq(database_url, own_redis, tmp_path, spec, faults.HANDLERS + HOOKS)
+    package = on(target, knob, database_url, own_redis, tmp_path)
     id_ = package.api.enqueue(package.api.Work(n=1)).id
     env = {"QGEN_TEST_HOOKS": str(tmp_path / "hooks"), "QGEN_TEST_DO": "raise"}
     with package.worker(env=env) as worker:
