@@ -340,7 +340,7 @@ def test_a_schedule_that_fails_does_not_stop_the_others(
     monkeypatch.setattr(timed.schedules, "payload_of", payload_of)
     assert timed.tick("2026-06-01T12:00:01").failed == 1
     assert timed.slots("skips") and not timed.slots("catches_all")
-    monkeypatch.undo()
+    monkeypatch.setattr(timed.schedules, "payload_of", real)
     timed.tick("2026-06-01T12:00:03")
     assert timed.slots("catches_all") == ["2026-06-01 12:00:00"]
 
@@ -423,40 +423,40 @@ def test_a_renamed_one_is_a_new_one(
 
 # line, zone -> what runs over the days of the change, in UTC.
 CHANGES = {
-    ("2011-12-29T09:45", "2011-12-31T10:10", "Pacific/Apia"): {
-        "30 2 * * *": ["29 12:30", "30 10:00", "30 12:30"],
-        "0 9 * * *": ["29 19:00", "30 10:00", "30 19:00"],
-        "0 * * * *": 49,
+    ("2011-12-30T07:45", "2011-12-30T20:10", "Pacific/Apia"): {
+        "30 2 * * *": ["30 10:00", "30 12:30"],
+        "0 9 * * *": ["30 10:00", "30 19:00"],
+        "0 * * * *": 13,
     },
-    ("2026-03-08T04:45", "2026-03-09T04:10", "America/New_York"): {
+    ("2026-03-08T04:45", "2026-03-08T13:10", "America/New_York"): {
         "30 2 * * *": ["08 07:00"],
         "0 9 * * *": ["08 13:00"],
-        "0 * * * *": 24,
+        "0 * * * *": 9,
     },
-    ("2026-03-28T22:45", "2026-03-29T22:10", "Europe/Paris"): {
+    ("2026-03-28T22:45", "2026-03-29T07:10", "Europe/Paris"): {
         "30 2 * * *": ["29 01:00"],
         "0 9 * * *": ["29 07:00"],
-        "0 * * * *": 24,
+        "0 * * * *": 9,
     },
-    ("2026-04-04T12:45", "2026-04-05T13:40", "Australia/Lord_Howe"): {
+    ("2026-04-04T12:45", "2026-04-04T22:40", "Australia/Lord_Howe"): {
         "45 1 * * *": ["04 14:45"],
         "0 9 * * *": ["04 22:30"],
-        "0 * * * *": 26,
+        "0 * * * *": 11,
     },
-    ("2026-10-03T13:15", "2026-10-04T13:10", "Australia/Lord_Howe"): {
+    ("2026-10-03T13:15", "2026-10-03T22:10", "Australia/Lord_Howe"): {
         "15 2 * * *": ["03 15:30"],
         "0 9 * * *": ["03 22:00"],
-        "0 * * * *": 25,
+        "0 * * * *": 10,
     },
-    ("2026-10-24T21:45", "2026-10-25T23:10", "Europe/Paris"): {
+    ("2026-10-24T21:45", "2026-10-25T08:10", "Europe/Paris"): {
         "30 2 * * *": ["25 00:30"],
         "0 9 * * *": ["25 08:00"],
-        "0 * * * *": 26,
+        "0 * * * *": 11,
     },
-    ("2026-11-01T03:45", "2026-11-02T05:10", "America/New_York"): {
+    ("2026-11-01T03:45", "2026-11-01T14:10", "America/New_York"): {
         "30 1 * * *": ["01 05:30"],
         "0 9 * * *": ["01 14:00"],
-        "0 * * * *": 26,
+        "0 * * * *": 11,
     },
 }
 
@@ -475,7 +475,6 @@ def test_both_changes_of_the_clock_in_each_zone(
     redis_server: servers.Redis | servers.External,
     tmp_path: Path,
     clean_environment: None,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The record's clock goes through each change by quarters of an hour."""
     spec = (
@@ -490,12 +489,13 @@ def test_both_changes_of_the_clock_in_each_zone(
     engine = made(dialect, database_url, redis_server, tmp_path / "run", spec)
     for (begins, ends, zone), expected in CHANGES.items():
         here = [name for name, _, its_zone in table() if its_zone == zone]
-        engine.only(monkeypatch, *map(engine.known, here))
-        at = stamp(begins)
-        while at <= stamp(ends):
-            engine.tick(at + 0.5)
-            at += 900  # no slot of the table is at another minute
-        monkeypatch.undo()
+        known = tuple(map(engine.known, here))
+        with pytest.MonkeyPatch.context() as patch:
+            engine.only(patch, *known)
+            at = stamp(begins)
+            while at <= stamp(ends):
+                engine.tick(at + 0.5)
+                at += 900  # no slot of the table is at another minute
         for name, line, its_zone in table():
             if its_zone != zone or line not in expected:
                 continue

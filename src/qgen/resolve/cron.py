@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from datetime import datetime
 from functools import cache
 from types import ModuleType
 from typing import Final
@@ -41,3 +42,18 @@ def wrong_part(line: str) -> str | None:
 def runs_a_day(line: str) -> float:
     """Runs on a day on which the line runs; 0 for a wrong line."""
     return 0.0 if wrong_part(line) else float(len(engine().read(line).times))
+
+
+def slots(
+    line: str | None, every: float | None, zone: str, after: datetime, most: int
+) -> list[datetime]:
+    """The first slots of a schedule after an instant, on the clock of its zone."""
+    at = round(after.timestamp() * 1000)
+    found: list[datetime] = []
+    place = engine().zone_of(zone)
+    cron = None if line is None else engine().Cron(engine().read(line), place)
+    period = 0 if every is None else round(every * 1000)
+    while len(found) < most:
+        at = cron.after(at) if cron else (at // period + 1) * period
+        found.append(datetime.fromtimestamp(at / 1000, place))
+    return found
