@@ -104,7 +104,7 @@ def wrong_target(source: Source, chosen: str, given: str | None) -> list[Diagnos
         return []
     path: Path = ("project", "target")
     place = Place(source.file) if given else source.locate(path)
-    built = ", ".join(sorted(TARGETS))
+    built = " or ".join(sorted(TARGETS))
     if chosen in COMING:
         message = f"the target {chosen} is not built yet in this version of qgen."
         return [source.problem(later.TARGET, place, message, f"use {built} for now")]

@@ -341,6 +341,7 @@ class Target:
     name: str
     requirements: tuple[str, ...]
     settings: tuple[Setting, ...]
+    knobs: tuple[tuple[str, str], ...] = ()
 
 
 # --- where values come from -------------------------------------------------------

@@ -78,6 +78,11 @@ def requirement(line: str) -> Code:
     return Code(line)
 
 
+def knob(model: Model, name: str) -> str:
+    """A knob of the backend, as the spec or its default says."""
+    return dict(model.target.knobs)[name]
+
+
 def import_of_payloads(package: str, classes: list[str]) -> Code:
     """The import of these payload classes, as isort and black write it."""
     names = sorting.public({literal.name(each) for each in classes})

@@ -23,7 +23,7 @@ EXAMPLE = ROOT / "examples" / "support" / "queue.toml"
 def engine() -> Iterator[tuple[Path, str]]:
     """Every engine file with its signature as it must be."""
     overlays.engine.cache_clear()
-    for folder in ("package", "sqlite", "postgresql", "arq", "tests"):
+    for folder in ("package", "sqlite", "postgresql", "forking", "arq", "rq", "tests"):
         for source in overlays.sources(folder):
             if not source.is_rendered:
                 yield TEMPLATES / source.template, overlays.engine(source.template)

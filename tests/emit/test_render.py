@@ -234,6 +234,7 @@ def test_rendered_files_are_a_closed_list():
     assert found == {
         "handler.py.j2",
         "handlers.py.j2",
+        "rq/knobs.py.j2",
         "package/QUEUE.md.j2",
         "package/__init__.py.j2",
         "package/jobs/__init__.py.j2",

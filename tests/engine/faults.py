@@ -187,7 +187,7 @@ max_wait = "10s"
 
 _numbers = itertools.count(1)
 _logs = itertools.count(1)
-_trees: dict[tuple[str, str, str], Tree] = {}
+_trees: dict[tuple[str, str, str, str], Tree] = {}
 _places = tempfile.TemporaryDirectory(prefix="qgen-engine-")
 
 
@@ -209,13 +209,14 @@ def build(
     spec: str = QUICK + JOBS,
     handlers: str = HANDLERS,
     name: str | None = None,
+    target: str = "arq",
 ) -> Tree:
     """What qgen makes of HEAD and `spec`; built once for each text in this session.
 
     `name`: for two versions of one project, which share their names in Redis; such a
     tree cannot be imported into the test beside the other (`Package.api`).
     """
-    key = (dialect, spec + (name or ""), handlers)
+    key = (target, dialect, spec + (name or ""), handlers)
     if key not in _trees:
         number = next(_numbers)
         own = name or f"tested{number}"
@@ -225,7 +226,7 @@ def build(
         (folder / "queue.toml").write_text(head + spec, "utf-8")
         (folder / "tested_handlers.py").write_text(textwrap.dedent(handlers), "utf-8")
         made = subprocess.run(
-            [sys.executable, "-m", "qgen", "build", "queue.toml", "--target", "arq"],
+            [sys.executable, "-m", "qgen", "build", "queue.toml", "--target", target],
             cwd=folder,
             capture_output=True,
             text=True,

@@ -57,7 +57,7 @@ def build(draft: Draft) -> model.Model:
             limit(spec.retention.failed),
             limit(spec.retention.cancelled),
         ),
-        target=target(TARGETS[draft.target], draft, grace, workers),
+        target=target(TARGETS[draft.target], draft, grace, workers, knobs(draft)),
         retries=retries(draft),
         queues=tuple(
             model.Queue(name, tuple(queue.aliases))
@@ -89,6 +89,7 @@ def target(
     draft: Draft,
     grace: float,
     workers: tuple[model.Worker, ...],
+    knobs: tuple[tuple[str, str], ...],
 ) -> model.Target:
     """The backend with what follows from the spec."""
     spec = draft.spec
@@ -97,8 +98,14 @@ def target(
     if named != {"UTC"}:
         needs = (*needs, TZDATA)
     return model.Target(
-        backend.name, tuple(sorted(needs)), backend.settings(grace, workers)
+        backend.name, tuple(sorted(needs)), backend.settings(grace, workers), knobs
     )
+
+
+def knobs(draft: Draft) -> tuple[tuple[str, str], ...]:
+    """The chosen target's table, with its defaults."""
+    given = getattr(draft.spec.targets, draft.target) or shape.KNOBS[draft.target]()
+    return tuple(sorted(given.model_dump(exclude_none=True).items()))
 
 
 def retries(draft: Draft) -> tuple[model.Retry, ...]:

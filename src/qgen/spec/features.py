@@ -35,13 +35,16 @@ UNBUILT: Final[tuple[tuple[str, Code], ...]] = (
     ("record.versions", later.ALEMBIC),
 )
 
+# Of the knobs of the chosen target.
+KNOBS: Final = ("poll_delay", "pool")
+
 
 def unbuilt(data: dict[str, Any], target: str) -> Iterator[Finding]:
     """One finding for each key that is not built yet.
 
     Knobs of another target than the chosen one are ignored, as the language says.
     """
-    lines = [*UNBUILT, (f"targets.{target}.*", later.KNOBS)]
+    lines = [*UNBUILT, *((f"targets.{target}.{knob}", later.KNOBS) for knob in KNOBS)]
     for line, code in lines:
         pattern, _, value = line.partition("=")
         for each in dict.fromkeys((pattern, pattern.replace("jobs.*", "defaults"))):

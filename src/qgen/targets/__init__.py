@@ -11,6 +11,7 @@ from typing import Final
 
 from qgen.targets.arq import ARQ
 from qgen.targets.backend import Backend
+from qgen.targets.rq import RQ
 
-TARGETS: Final[Mapping[str, Backend]] = {backend.name: backend for backend in (ARQ,)}
-COMING: Final = ("celery", "rq")
+TARGETS: Final[Mapping[str, Backend]] = {backend.name: backend for backend in (ARQ, RQ)}
+COMING: Final = ("celery",)

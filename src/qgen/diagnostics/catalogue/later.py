@@ -44,8 +44,8 @@ ALEMBIC = Code(
 TARGET = Code(
     "QG809",
     "target: not built yet",
-    "The backends rq and celery." + WHY,
-    '[project]\nname = "support"\ntarget = "rq"\n',
+    "The backend celery." + WHY,
+    '[project]\nname = "support"\ntarget = "celery"\n',
 )
 KNOBS = Code(
     "QG810",
