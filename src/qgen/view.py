@@ -10,7 +10,7 @@ from . import literal, markdown, sorting
 from .fit import LINE
 from .literal import Code
 from .model import Job, Model, Queue, Spend
-from .resolve import units
+from .resolve import overrides, units
 
 API: Final = (
     "Defer",
@@ -53,6 +53,43 @@ def registry_types(model: Model) -> Code:
 def shows_spend(model: Model) -> bool:
     """True when the unit and the zone of money mean something here."""
     return bool(model.agents) or model.spend != Spend("USD", "UTC")
+
+
+def value(model: Model, key: str, given: object) -> Code:
+    """A value of the registry as code; where a variable may override it, its reading."""
+    code = given if isinstance(given, Code) else literal.literal(given)
+    variable = model.variable(key)
+    if variable is None:
+        return code
+    kind = overrides.kind_of(key)
+    takes = "".join(f", {number:_}" for number in kind.takes)
+    return Code(f"overrides.{kind.reader}({literal.literal(variable)}, {code}{takes})")
+
+
+def overrides_of(model: Model) -> Code:
+    """Every variable that overrides something, and the path of that."""
+    items = (
+        f"{literal.literal(each.variable)}: {literal.literal(each.key)}"
+        for each in model.overrides
+    )
+    return Code(f"{{{', '.join(items)}}}")
+
+
+def what_overrides(model: Model) -> list[Overridden]:
+    """Every variable that overrides something, by its name."""
+    return [
+        Overridden(each.variable, each.key, overrides.kind_of(each.key).write)
+        for each in model.overrides
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Overridden:
+    """A variable, the key it overrides, and what may be written into it."""
+
+    variable: str
+    key: str
+    write: str
 
 
 def amount(millionths: int) -> Code:

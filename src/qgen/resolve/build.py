@@ -29,7 +29,14 @@ def build(draft: Draft) -> model.Model:
     """The model.  The draft has passed every pass."""
     spec = draft.spec
     workers = tuple(
-        model.Worker(name, tuple(draft.served(worker)), worker.concurrency)
+        model.Worker(
+            name,
+            tuple(draft.served(worker)),
+            worker.concurrency,
+            worker.recycle_after_jobs,
+            worker.on_start,
+            worker.on_stop,
+        )
         for name, worker in sorted(draft.workers.items())
     )
     grace = seconds(spec.shutdown.grace)
@@ -68,6 +75,7 @@ def build(draft: Draft) -> model.Model:
         spend=model.Spend(spec.spend.unit, spec.spend.timezone),
         agents=tuple(agent(name, each) for name, each in sorted(spec.agents.items())),
         schedules=tuple(schedule(draft, name) for name in sorted(spec.schedules)),
+        overrides=tuple(model.Override(*each) for each in sorted(spec.env.items())),
     )
     return replace(made, facts=facts(draft, made))
 

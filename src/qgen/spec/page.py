@@ -83,7 +83,7 @@ def later(key: str) -> str:
     """A mark for a key, a table of it, or one of its values, that is refused for now."""
     parts = key.replace("<job>", "*").replace("<name>", "*").split(".")
     names = [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
-    for line, _ in (*UNBUILT, ("targets", None), ("env", None)):
+    for line, _ in (*UNBUILT, ("targets", None)):
         pattern, _, value = line.partition("=")
         if pattern in names:
             return f" *(`{value}`: later)*" if value else " *(later)*"

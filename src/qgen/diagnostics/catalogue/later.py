@@ -16,17 +16,15 @@ FLOW = Code(
 )
 PROCESS = Code(
     "QG805",
-    "process hooks: not built yet",
-    "Hooks at start and stop of a worker, its recycling, and the warning before a"
-    " timeout." + WHY,
-    '[workers.main]\non_start = "support.clients:open"\n',
+    "warning before a timeout: not built yet",
+    "`soft_timeout`, which warns a handler before it is stopped." + WHY,
+    '[jobs.draft_reply]\npayload.ticket_id = "uuid"\nsoft_timeout = "9m"\n',
 )
 OVERRIDES = Code(
     "QG806",
-    "environment overrides: not built yet",
-    "Keys that a deployment may override." + WHY,
-    "[workers.main]\nconcurrency = 4\n\n[env]\n"
-    'SUPPORT_CONCURRENCY = "workers.main.concurrency"\n',
+    "override of a key that is not built yet",
+    "A variable of `[env]` that leads to a key which is refused itself." + WHY,
+    '[queues.default]\n\n[env]\nSUPPORT_RUNNING = "queues.default.max_running"\n',
 )
 ADOPTION = Code(
     "QG807",
