@@ -539,3 +539,27 @@ def test_status_shows_each_schedule(timed: Timed) -> None:
     }
     assert "catches_all" in timed.package.run("status").stdout
     assert json.dumps(found)
+
+
+@pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
+def test_a_deployment_overrides_when_it_runs(dialect: str, tmp_path: Path) -> None:
+    """A line, a distance and the switch, each by its variable."""
+    spec = faults.QUICK + faults.JOBS + f"""
+[schedules.nightly]
+{WORK}cron = "0 3 * * *"
+[schedules.often]
+{WORK}every = "1m"
+[env]
+TESTED_CRON = "schedules.nightly.cron"
+TESTED_EVERY = "schedules.often.every"
+TESTED_ON = "schedules.often.enabled"
+"""
+    package = faults.build(dialect, spec).at("sqlite:///x.db", "", tmp_path)
+    asked = "import sys; from importlib import import_module as i;"
+    asked += " print([(s.cron, s.every, s.enabled) for s in"
+    asked += " i(sys.argv[1] + '.registry').SCHEDULES])"
+    env = {"TESTED_CRON": "5 4 * * *", "TESTED_EVERY": "90s", "TESTED_ON": "false"}
+    with package.start("-c", asked, package.name, env=env) as process:
+        assert process.exit_code() == 0
+        told = process.log().strip()
+    assert told == "[('5 4 * * *', None, True), (None, 90.0, False)]"
