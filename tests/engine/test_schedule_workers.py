@@ -88,13 +88,13 @@ def test_whoever_inserted_the_last_slot_is_lost(make: Make, fault: str) -> None:
             worker = inserter(workers)
             if fault == "kill":
                 worker.kill()
-                workers.remove(worker)
-                workers.append(stack.enter_context(package.worker()))
             else:
                 worker.freeze()
+            workers.remove(worker)
+            workers.append(stack.enter_context(package.worker()))
             lost = len(slots(package))
             until(lambda lost=lost: len(slots(package)) >= lost + 3, "more slots")
-            worker.thaw()
+            worker.thaw()  # it goes on, or ends because it was declared dead
         each_once(package)
 
 
