@@ -107,7 +107,7 @@ def _files(model: Model, spec: str) -> Iterator[File]:
     for job in model.jobs:
         path = f"{package}/jobs/{job.name}.py"
         yield File(path, render("package/jobs/job.py.j2", path, spec, job=job))
-    for source in overlays.suite():
+    for source in overlays.suite(model.target.name):
         yield _file(source, f"{model.project.tests}/{source.path}", spec, model)
     yield from handlers_files(model)
 

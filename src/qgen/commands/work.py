@@ -124,11 +124,13 @@ def proved(work: Work, place: Path) -> Work:
     )
     if not new:
         return work
-    # Where an import comes from is read off the files beside it; jobs have none such.
+    # Where an import comes from is read off the files beside it.  Jobs have none such,
+    # and need none: they import relatively, or what every project has installed.
     python = (
         f.path for f in files if f.path.endswith(".py") and "/jobs/" not in f.path
     )
-    changed = finish(new, place, python)
+    only_jobs = all("/jobs/" in path for path in new)
+    changed = finish(new, place, () if only_jobs else python)
     final = tuple(
         file.with_text(changed[file.path]) if file.path in changed else file
         for file in files

@@ -104,6 +104,8 @@ def target(
 
 def knobs(draft: Draft) -> tuple[tuple[str, str], ...]:
     """The chosen target's table, with its defaults."""
+    if draft.target not in shape.KNOBS:
+        return ()
     given = getattr(draft.spec.targets, draft.target) or shape.KNOBS[draft.target]()
     return tuple(sorted(given.model_dump(exclude_none=True).items()))
 

@@ -33,7 +33,7 @@ UNBUILT: Final[tuple[tuple[str, Code], ...]] = (
 )
 
 # Of the knobs of the chosen target.
-KNOBS: Final = ("poll_delay", "pool")
+KNOBS: Final = ("poll_delay",)
 
 
 def unbuilt(data: dict[str, Any], target: str) -> Iterator[Finding]:

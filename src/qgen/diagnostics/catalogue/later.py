@@ -45,12 +45,6 @@ ALEMBIC = Code(
     " `migrate` work without alembic." + WHY,
     '[record]\nmigrations = "alembic"\n',
 )
-TARGET = Code(
-    "QG809",
-    "target: not built yet",
-    "The backend celery." + WHY,
-    '[project]\nname = "support"\ntarget = "celery"\n',
-)
 KNOBS = Code(
     "QG810",
     "knobs of a target: not built yet",

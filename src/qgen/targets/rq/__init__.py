@@ -38,7 +38,7 @@ def settings(grace: float, workers: tuple[Worker, ...]) -> tuple[Setting, ...]:
     )
 
 
-RQ: Final = Backend(
+BACKEND: Final = Backend(
     name="rq",
     summary="a process for each job, or one job after the other in the worker itself",
     requirements=("rq>=2.11,<3.1", "redis>=5.0.1,<9"),
