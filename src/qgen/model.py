@@ -313,6 +313,26 @@ class Job:
         return tuple(each.name for each in self.payload if each.sensitive)
 
 
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A job that starts by the clock; ``job`` is its wire name.
+
+    Exactly one of ``cron`` and ``every`` is set.  ``payload`` is in the form that JSON
+    has: what is no text, number, boolean, list or table stands there as a text.
+    """
+
+    name: str
+    job: str
+    cron: str | None
+    every: float | None
+    timezone: str
+    missed: Literal["skip", "one", "all"]
+    max_missed: int
+    overlap: Literal["skip", "allow"]
+    enabled: bool
+    payload: Table
+
+
 # --- the target -------------------------------------------------------------------
 
 
@@ -371,6 +391,7 @@ class Model:
     jobs: tuple[Job, ...]
     spend: Spend = Spend("USD", "UTC")
     agents: tuple[Agent, ...] = ()
+    schedules: tuple[Schedule, ...] = ()
     overrides: tuple[Override, ...] = ()
     facts: tuple[Fact, ...] = field(default=())
 

@@ -47,7 +47,7 @@ def database_default(model: Model) -> str | None:
 def registry_types(model: Model) -> Code:
     """What the registry needs of the definitions."""
     spend = "Spend, " if shows_spend(model) else ""
-    return Code(f"Agent, Project, Queue, Retry, {spend}Worker")
+    return Code(f"Agent, Project, Queue, Retry, Schedule, {spend}Worker")
 
 
 def shows_spend(model: Model) -> bool:

@@ -366,7 +366,7 @@ def test_an_override_that_does_not_parse(make: Make, tmp_path: Path) -> None:
 def test_what_a_variable_may_hold(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whole numbers in range, durations, true and false; nothing that only looks so."""
+    """What its key takes, and nothing that only looks so."""
     overrides = engine.part("overrides")
 
     def reads(reader: Any, text: str) -> Any:
@@ -398,6 +398,20 @@ def test_what_a_variable_may_hold(
     for text in ("1", "True", "yes", "falsch"):
         assert reads(flag, text) == "refused", text
     assert [reads(flag, text) for text in ("true", "false", "")] == [True, False, True]
+
+    def cron(name: str) -> Any:
+        return overrides.cron(name, "0 7 * * *")
+
+    def every(name: str) -> Any:
+        return overrides.every(name, 60.0)
+
+    for text in ("@daily", "0 25 * * *", "0 0 31 2 *", "* * * *", "0 7 * * * UTC"):
+        assert reads(cron, text) == "refused", text
+    assert reads(cron, " 30  7 * * mon-fri ") == "30 7 * * mon-fri"
+    assert reads(cron, "") == "0 7 * * *"
+    for text in ("999ms", "1", "none"):
+        assert reads(every, text) == "refused", text
+    assert [reads(every, text) for text in ("1s", "1h30m", "")] == [1.0, 5400.0, 60.0]
     monkeypatch.delenv("TESTED")
     assert count("TESTED") == 4
     overrides.check()
