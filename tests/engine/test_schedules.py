@@ -451,6 +451,20 @@ def test_a_renamed_one_is_a_new_one(
     assert timed.slots("renamed") == ["2026-06-01 22:01:00"]
 
 
+def test_a_clock_that_was_wrong_for_a_while_stops_nothing(timed: Timed) -> None:
+    """The database's clock was a year ahead: when it is right again, slots go on, and
+    none that ran before runs again."""
+    timed.tick("2026-06-01T12:00:01")
+    timed.end("skips")
+    timed.tick("2027-06-01T12:00:01")
+    timed.end("skips")
+    timed.tick("2026-06-01T12:00:02")
+    timed.tick("2026-06-01T12:01:01")
+    assert timed.slots("skips") == [
+        *("2026-06-01 12:00:00", "2026-06-01 12:01:00", "2027-06-01 12:00:00")
+    ]
+
+
 # --- daylight saving --------------------------------------------------------------
 
 # line, zone -> what runs over the days of the change, in UTC.
