@@ -89,6 +89,7 @@ def _environment() -> Environment:
         "fit": fit,
         "cell": cell,
         "code": code,
+        "yaml": literal.yaml,
     }
     environment.globals |= {
         "costs": costs,

@@ -97,6 +97,7 @@ def model(*jobs: m.Job, **values: Any) -> m.Model:
         "grace": 30.0,
         "retention": m.Retention(2592000.0, 15552000.0, None),
         "target": m.Target("arq", ("arq>=0.28,<0.29", "pydantic>=2.9,<3"), ()),
+        "times": m.Times(55.0, 70.0, 625.0, 30.0, 30.0, 3, 80.0),
         "retries": (retry(),),
         "queues": (m.Queue("default", ()),),
         "workers": (m.Worker("main", ("default",), 4),),

@@ -233,6 +233,8 @@ def test_rendered_files_are_a_closed_list():
     }
     assert found == {
         "celery/knobs.py.j2",
+        "deploy/Dockerfile.j2",
+        "deploy/compose.yaml.j2",
         "handler.py.j2",
         "handlers.py.j2",
         "package/QUEUE.md.j2",
@@ -256,7 +258,8 @@ def test_rendered_files_are_a_closed_list():
 # A printed expression ends in one of the filters, or is a function that makes Code.
 PRINTED = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 SAFE = re.compile(
-    r"\| (literal|name|comment|docstring|cell|code|length)$|^(view|payload)\.\w+\("
+    r"\| (literal|name|comment|docstring|cell|code|yaml|length)$"
+    r"|^(view|payload|deploy)\.\w+\("
 )
 ROUGH = re.compile(
     r"\|\s*(safe|format|replace)\b|autoescape|\{%\s*raw|['\"]\{\{|\}\}['\"]"

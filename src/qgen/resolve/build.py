@@ -12,6 +12,8 @@ from qgen.resolve.draft import Draft
 from qgen.resolve.facts import facts
 from qgen.resolve.paths import clean
 from qgen.resolve.payload import field_of, full, kind_of
+from qgen.resolve.times import stop_setting
+from qgen.resolve.times import times as derived
 from qgen.resolve.types import fit
 from qgen.resolve.units import limit, millionths, seconds
 from qgen.spec import shape
@@ -40,6 +42,14 @@ def build(draft: Draft) -> model.Model:
         for name, worker in sorted(draft.workers.items())
     )
     grace = seconds(spec.shutdown.grace)
+    stall = model.Stall(
+        seconds(spec.stall.heartbeat),
+        seconds(spec.stall.after),
+        seconds(spec.stall.sweep),
+    )
+    backend = TARGETS[draft.target]
+    timeouts = (limit(each.timeout) for each in draft.jobs.values())
+    times = derived(grace, stall, workers, timeouts, backend.after_grace)
     made = model.Model(
         project=project(spec.project),
         record=model.Record(
@@ -53,18 +63,15 @@ def build(draft: Draft) -> model.Model:
             spec.redis.verify,
             spec.redis.ca_file_env,
         ),
-        stall=model.Stall(
-            seconds(spec.stall.heartbeat),
-            seconds(spec.stall.after),
-            seconds(spec.stall.sweep),
-        ),
+        stall=stall,
         grace=grace,
         retention=model.Retention(
             limit(spec.retention.completed),
             limit(spec.retention.failed),
             limit(spec.retention.cancelled),
         ),
-        target=target(TARGETS[draft.target], draft, grace, workers, knobs(draft)),
+        target=target(backend, draft, times, workers, knobs(draft)),
+        times=times,
         retries=retries(draft),
         queues=tuple(
             model.Queue(name, tuple(queue.aliases))
@@ -95,7 +102,7 @@ def project(given: shape.Project) -> model.Project:
 def target(
     backend: Backend,
     draft: Draft,
-    grace: float,
+    times: model.Times,
     workers: tuple[model.Worker, ...],
     knobs: tuple[tuple[str, str], ...],
 ) -> model.Target:
@@ -105,9 +112,8 @@ def target(
     named = {spec.spend.timezone, *(each.timezone for each in spec.schedules.values())}
     if named != {"UTC"}:
         needs = (*needs, TZDATA)
-    return model.Target(
-        backend.name, tuple(sorted(needs)), backend.settings(grace, workers), knobs
-    )
+    settings = (stop_setting(times), *backend.settings(times, workers))
+    return model.Target(backend.name, tuple(sorted(needs)), settings, knobs)
 
 
 def knobs(draft: Draft) -> tuple[tuple[str, str], ...]:
