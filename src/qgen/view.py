@@ -9,7 +9,7 @@ from typing import Final
 from . import literal, markdown, sorting
 from .fit import LINE
 from .literal import Code
-from .model import Job, Model, Queue, Spend
+from .model import Job, Model, Queue, Spend, Worker
 from .resolve import overrides, units
 
 API: Final = (
@@ -47,7 +47,7 @@ def database_default(model: Model) -> str | None:
 def registry_types(model: Model) -> Code:
     """What the registry needs of the definitions."""
     spend = "Spend, " if shows_spend(model) else ""
-    return Code(f"Agent, Project, Queue, Retry, {spend}Worker")
+    return Code(f"Agent, Project, Queue, Retry, Schedule, {spend}Worker")
 
 
 def shows_spend(model: Model) -> bool:
@@ -136,6 +136,17 @@ def worker_word(model: Model) -> Code:
     if len(names) == 1 or "main" in names:
         return Code("")
     return Code(f" {literal.name(names[0])}")
+
+
+def hooks(worker: Worker) -> Code:
+    """What runs at its start and at its end."""
+    names = [name for name in (worker.on_start, worker.on_stop) if name is not None]
+    return listed(names) if names else Code("none")
+
+
+def recycles(model: Model) -> bool:
+    """True when some worker makes room for a fresh process."""
+    return any(worker.recycle_after_jobs for worker in model.workers)
 
 
 def plural(of: Sized) -> Code:

@@ -45,8 +45,6 @@ def test_the_whole_spec_is_refused_key_by_key_and_for_nothing_else():
         ('max_running_by = "tenant_id"', "QG803"),
         ('tenant_by = "tenant_id"', "QG803"),
         ('start_within = "1h"', "QG803"),
-        ("[schedules.morning_digest]", "QG802"),
-        ('DIGEST_CRON = "schedules.morning_digest.cron"', "QG806"),
     ]
 
 

@@ -16,7 +16,6 @@ from qgen.spec.spans import Path
 
 UNBUILT: Final[tuple[tuple[str, Code], ...]] = (
     ("agents.*.rate", later.FLOW),
-    ("schedules.*", later.SCHEDULES),
     ("queues.*.max_running", later.FLOW),
     ("queues.*.rate", later.FLOW),
     ("jobs.*.max_running", later.FLOW),
