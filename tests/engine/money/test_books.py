@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+import psycopg
 import pytest
 from engine import faults
 from engine.money import shop
@@ -446,3 +447,22 @@ def test_a_429_closes_the_gate_for_all(desk: Desk) -> None:
     assert desk.claim(*desk.enqueue("Work")) == []
     (waiting,) = desk.package.rows("state = 'queued'")
     assert waiting["reason"] == "throttled"
+
+
+@faults.on("postgresql")
+def test_a_row_that_is_locked_keeps_no_other_from_its_call(desk: Desk) -> None:
+    locked, free = desk.claim(*desk.enqueue("Work", 2))
+    till, paid = desk.package.part("till"), desk.package.part("paid")
+    database = desk.package.part("database").Database(desk.package.database_url, 1.0)
+    orders = [
+        paid.Order(desk.calls.Opening(claim.id, claim.fence, claim.agent, "s"))
+        for claim in (locked, free)
+    ]
+    desk_till = till.Till(database, lambda: True, lambda calls: [c() for c in calls])
+    with psycopg.connect(desk.package.database_url) as other:
+        other.execute("SELECT 1 FROM jobs WHERE id = %s FOR UPDATE", [locked.id])
+        assert desk_till.write(orders) == orders[:1]
+        assert orders[1].answer.given and not orders[0].answer.given
+    assert desk_till.write(orders[:1]) == []
+    database.close()
+    assert desk.states() == ["open", "open"]
