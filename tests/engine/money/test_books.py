@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
@@ -67,13 +67,24 @@ class Desk:
         (claim,) = self.claim(*self.enqueue(kind))
         return claim
 
-    def open(self, claim: Any, step: str = "s", **more: Any) -> Any:
+    def batch(self, claim: Any, change: Callable[[Any], Any]) -> Any:
+        """What ``change(books)`` returns, when it is written."""
+        refused = self.package.part("database").DataError
         with self.database.transaction() as tx:
             books = self.books.Books(tx)
             books.lock([claim.id])
-            asked = self.calls.Opening(claim.id, claim.fence, claim.agent, step, **more)
-            (opened,) = self.opening.open_calls(books, [asked])
-            books.flush()
+            try:
+                done = change(books)
+                books.flush()
+            except refused as error:
+                raise AssertionError("a constraint had to stop it") from error
+        return done
+
+    def open(self, claim: Any, step: str = "s", **more: Any) -> Any:
+        asked = self.calls.Opening(claim.id, claim.fence, claim.agent, step, **more)
+        (opened,) = self.batch(
+            claim, lambda books: self.opening.open_calls(books, [asked])
+        )
         return opened
 
     def settle(self, claim: Any, opened: Any, cost: int = 20_000, **more: Any) -> str:
@@ -85,11 +96,9 @@ class Desk:
             cost=cost,
             **values,
         )
-        with self.database.transaction() as tx:
-            books = self.books.Books(tx)
-            books.lock([claim.id])
-            (state,) = self.settling.settle_all(books, [report])
-            books.flush()
+        (state,) = self.batch(
+            claim, lambda books: self.settling.settle_all(books, [report])
+        )
         return str(state)
 
     def end(self, claim: Any, **changes: Any) -> str | None:
@@ -191,28 +200,30 @@ def test_a_released_step_is_opened_once_more(desk: Desk) -> None:
 def test_calls_of_one_batch(desk: Desk) -> None:
     """They share what is left of the attempt, and the costs that came with them."""
     claim = desk.first()
-    with desk.database.transaction() as tx:
-        books = desk.books.Books(tx)
-        books.lock([claim.id])
-        asked = [
-            desk.calls.Opening(claim.id, claim.fence, claim.agent, step, 150_000)
-            for step in ("a", "b", "c")
-        ]
-        opened = desk.opening.open_calls(books, asked)
-        books.flush()
+
+    def asked(step: str, most: int) -> Any:
+        return desk.calls.Opening(claim.id, claim.fence, claim.agent, step, most)
+
+    opened = desk.batch(
+        claim,
+        lambda books: desk.opening.open_calls(
+            books, [asked(step, 150_000) for step in ("a", "b", "c")]
+        ),
+    )
     assert [type(each).__name__ for each in opened] == ["Opened", "Opened", "Shut"]
     assert desk.row(claim)["reserved"] == MAX - 300_000
     reports = [
         desk.calls.Report(each.call, claim.id, claim.agent, "settled", 20_000)
         for each in opened[:2]
     ]
-    with desk.database.transaction() as tx:
-        books = desk.books.Books(tx)
-        books.lock([claim.id])
-        more = desk.calls.Opening(claim.id, claim.fence, claim.agent, "d", 100_000)
-        assert desk.settling.settle_all(books, reports) == ["settled", "settled"]
-        (last,) = desk.opening.open_calls(books, [more])
-        books.flush()
+    states, (last,) = desk.batch(
+        claim,
+        lambda books: (
+            desk.settling.settle_all(books, reports),
+            desk.opening.open_calls(books, [asked("d", 100_000)]),
+        ),
+    )
+    assert states == ["settled", "settled"]
     assert desk.window() == (40_000, 100_000, 0)
     assert desk.settle(claim, last) == "settled"
 
