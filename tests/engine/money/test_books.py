@@ -432,7 +432,7 @@ def test_a_call_stays_under_the_cap_of_its_job(desk: Desk) -> None:
     dear = desk.open(claim, "s1", max_cost=200_000)
     desk.settle(claim, dear, 800_000)
     shut = desk.open(claim, "s2", max_cost=200_000)
-    assert "above its cap" in shut.message
+    assert "above its cap" in getattr(shut, "message", "")
     assert desk.states() == ["settled"]
 
 
