@@ -9,7 +9,7 @@ from typing import Final
 from . import literal, markdown, sorting
 from .fit import LINE
 from .literal import Code
-from .model import Job, Model, Queue, Spend
+from .model import Job, Model, Queue, Rate, Spend
 from .resolve import units
 
 API: Final = (
@@ -46,8 +46,10 @@ def database_default(model: Model) -> str | None:
 
 def registry_types(model: Model) -> Code:
     """What the registry needs of the definitions."""
+    rated = any(each.rate for each in (*model.queues, *model.agents))
+    rate = "Rate, " if rated else ""
     spend = "Spend, " if shows_spend(model) else ""
-    return Code(f"Agent, Project, Queue, Retry, {spend}Worker")
+    return Code(f"Agent, Project, Queue, {rate}Retry, {spend}Worker")
 
 
 def shows_spend(model: Model) -> bool:
@@ -67,8 +69,20 @@ def decimal(millionths: int) -> Code:
 
 def queue(queue: Queue) -> Code:
     """The registry's entry of a queue."""
-    name, aliases = literal.literal(queue.name), literal.literal(queue.aliases)
-    return Code(f"Queue(name={name}{f', aliases={aliases}' if queue.aliases else ''})")
+    parts = [f"name={literal.literal(queue.name)}"]
+    if queue.aliases:
+        parts.append(f"aliases={literal.literal(queue.aliases)}")
+    if queue.max_running is not None:
+        parts.append(f"max_running={literal.literal(queue.max_running)}")
+    if queue.rate is not None:
+        parts.append(f"rate={rate(queue.rate)}")
+    return Code(f"Queue({', '.join(parts)})")
+
+
+def rate(rate: Rate) -> Code:
+    """The registry's entry of a rate."""
+    starts, seconds = literal.literal(rate.starts), literal.literal(rate.seconds)
+    return Code(f"Rate(starts={starts}, seconds={seconds})")
 
 
 def requirement(line: str) -> Code:

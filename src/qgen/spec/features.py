@@ -15,15 +15,7 @@ from qgen.spec.finding import Finding
 from qgen.spec.spans import Path
 
 UNBUILT: Final[tuple[tuple[str, Code], ...]] = (
-    ("agents.*.rate", later.FLOW),
     ("schedules.*", later.SCHEDULES),
-    ("queues.*.max_running", later.FLOW),
-    ("queues.*.rate", later.FLOW),
-    ("jobs.*.max_running", later.FLOW),
-    ("jobs.*.max_running_by", later.FLOW),
-    ("jobs.*.tenant_by", later.FLOW),
-    ("jobs.*.start_within", later.FLOW),
-    ("jobs.*.soft_timeout", later.PROCESS),
     ("workers.*.recycle_after_jobs", later.PROCESS),
     ("workers.*.on_start", later.PROCESS),
     ("workers.*.on_stop", later.PROCESS),

@@ -13,18 +13,10 @@ SCHEDULES = Code(
     "Jobs that start by the clock." + WHY,
     '[schedules.nightly]\njob = "digest"\nevery = "1d"\n\n[jobs.digest]\n',
 )
-FLOW = Code(
-    "QG803",
-    "flow limits: not built yet",
-    "Limits on running jobs and on rates, fair turns, and expiry before the start."
-    + WHY,
-    "[queues.default]\nmax_running = 20\n",
-)
 PROCESS = Code(
     "QG805",
     "process hooks: not built yet",
-    "Hooks at start and stop of a worker, its recycling, and the warning before a"
-    " timeout." + WHY,
+    "Hooks at start and stop of a worker, and its recycling." + WHY,
     '[workers.main]\non_start = "support.clients:open"\n',
 )
 OVERRIDES = Code(
