@@ -37,17 +37,9 @@ def test_money_builds():
 
 def test_the_whole_spec_is_refused_key_by_key_and_for_nothing_else():
     assert refused(WHOLE) == [
-        ('rate = "60/1m"', "QG803"),
-        ("max_running = 20", "QG803"),
-        ('rate = "60/1m"', "QG803"),
         ("recycle_after_jobs = 500", "QG805"),
         ('on_start = "support.clients:open"', "QG805"),
         ('on_stop = "support.clients:close"', "QG805"),
-        ('soft_timeout = "9m"', "QG805"),
-        ("max_running = 1", "QG803"),
-        ('max_running_by = "tenant_id"', "QG803"),
-        ('tenant_by = "tenant_id"', "QG803"),
-        ('start_within = "1h"', "QG803"),
         ("[schedules.morning_digest]", "QG802"),
         ('SUPPORT_CONCURRENCY = "workers.main.concurrency"', "QG806"),
         ('DIGEST_CRON = "schedules.morning_digest.cron"', "QG806"),

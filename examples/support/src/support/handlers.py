@@ -47,7 +47,9 @@ async def draft_reply(job: JobContext, payload: DraftReply) -> dict[str, str]:
     topics = [topic for topic in TOPICS if any(words[word] for word in TOPICS[topic])]
     draft = await job.paid_call(
         "draft",
-        lambda key: writer.complete(payload.tone, topics, payload.due, key=key),
+        lambda key: job.state.writer.complete(
+            payload.tone, topics, payload.due, key=key
+        ),
         max_cost="0.05",
         cost=writer.price,
         keep=lambda answer: answer.text,

@@ -28,16 +28,28 @@ class Answer:
     words: int
 
 
-def complete(
-    tone: str, topics: Sequence[str], due: datetime | None, *, key: str
-) -> Answer:
-    """A first answer; a client would send ``key`` along as its idempotency key."""
-    about = " and ".join(topics) or "your question"
-    lines = [GREETINGS[tone], f"We are looking into {about}."]
-    if due is not None:
-        lines.append(f"You will hear from us by {due:%d %B %Y}.")
-    text = "\n".join(lines)
-    return Answer(text, len(text.split()))
+class Client:
+    """What a real one would keep open for all jobs of a worker: connections, a token."""
+
+    def __init__(self) -> None:
+        self.is_open = True
+
+    def complete(
+        self, tone: str, topics: Sequence[str], due: datetime | None, *, key: str
+    ) -> Answer:
+        """A first answer; ``key`` would be sent along as its idempotency key."""
+        if not self.is_open:
+            raise ConnectionRefusedError("the client is closed")
+        about = " and ".join(topics) or "your question"
+        lines = [GREETINGS[tone], f"We are looking into {about}."]
+        if due is not None:
+            lines.append(f"You will hear from us by {due:%d %B %Y}.")
+        text = "\n".join(lines)
+        return Answer(text, len(text.split()))
+
+    async def close(self) -> None:
+        """Nothing is sent any more."""
+        self.is_open = False
 
 
 def price(answer: Answer) -> Decimal:
