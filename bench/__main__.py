@@ -8,13 +8,13 @@ import sys
 from collections.abc import Sequence
 
 from bench import report
-from bench.systems import SYSTEMS, System
+from bench.systems import PAID, SYSTEMS, System
 
 
-def chosen(names: str | None) -> list[System]:
+def chosen(names: str | None, systems: Sequence[System] = SYSTEMS) -> list[System]:
     """The systems whose names contain one of the given words."""
     words = (names or "").split(",")
-    return [each for each in SYSTEMS if any(word in each.name for word in words)]
+    return [each for each in systems if any(word in each.name for word in words)]
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -39,22 +39,28 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             command.add_argument("--reps", type=int, default=5)
         if name == "run":
             command.add_argument("--jobs", type=int, default=5000)
+            command.add_argument(
+                "--paid", action="store_true", help="jobs of two paid calls, and unpaid"
+            )
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str]) -> int:
     options = parse(arguments)
-    module = importlib.import_module(f"bench.{options.command}")
+    section = "paid" if getattr(options, "paid", False) else options.command
+    module = importlib.import_module(f"bench.{section}")
     systems = chosen(getattr(options, "systems", None))
     if options.command == "compile":
         text = module.main(options.reps)
-    elif options.command == "run":
+    elif section == "paid":
+        text = module.main(chosen(options.systems, PAID), options.reps, options.jobs)
+    elif section == "run":
         text = module.main(systems, module.Size(options.reps, options.jobs))
     else:
         text = module.main([s for s in systems if s.module == "bench.generated"])
     print(text)
     if options.write:
-        report.write(options.command, module.TITLE, text)
+        report.write(section, module.TITLE, text)
     return 0
 
 

@@ -59,6 +59,11 @@ class Cost:
     memory: float
 
 
+def usual() -> dict[str, str]:
+    """The environment as users have it: Python keeps what it compiled."""
+    return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
+
 def run(command: Sequence[str], folder: Path, **env: str) -> Cost:
     """Run a command to its end."""
     with open(folder / ".said", "wb") as said:
@@ -66,7 +71,7 @@ def run(command: Sequence[str], folder: Path, **env: str) -> Cost:
         code = f'cd {str(folder)!r} && exec "$@"'
         words = ["sh", "-c", code, "sh", *command]
         began = time.perf_counter()
-        pid = os.posix_spawnp("sh", words, os.environ | env, file_actions=to_it)
+        pid = os.posix_spawnp("sh", words, usual() | env, file_actions=to_it)
         _, status, usage = os.wait4(pid, 0)
         wall = time.perf_counter() - began
     if os.waitstatus_to_exitcode(status):
@@ -189,9 +194,11 @@ def verdicts(
     modules: Mapping[str, set[str]],
 ) -> list[str]:
     """The table of the design, line by line."""
-    wall, cold, say = bench.wall, bench.wall(COLD), report.verdict
+    wall, cpu, say = bench.wall, bench.cpu, report.verdict
+    cold = wall(COLD)
     heavy = len(modules["version"] & set(HEAVY))
     own = wall("import the package") - wall("import pydantic, arq")
+    own_cpu = cpu("import the package") - cpu("import pydantic, arq")
     handlers = sum("handlers" in name for name in modules["package"])
     memory = max(cost.memory for cost in bench.costs[COLD])
     return [
@@ -207,6 +214,7 @@ def verdicts(
             most=3,
         ),
         say("one job edited, over the cold build", wall(EDIT) / cold, most=0.15),
+        f"- the same of the processor: {cpu(EDIT) / cpu(COLD):.2f}, no bound",
         say("files written for it", touched, most=2),
         say("black alone, over the cold build", wall(TREE) / cold, least=3),
         say("black alone in one process, over it", wall(ONE) / cold, least=3),
@@ -215,6 +223,7 @@ def verdicts(
         say("peak memory in MB of a cold build", memory, most=200),
         say("a job's cost above 1,000 jobs, over below", slope(grown), most=1.5),
         say("seconds to import the package, over pydantic and arq", own, most=1),
+        f"- the same of the processor: {own_cpu:.2f}, no bound",
         say("handlers imported with it", handlers, most=0.5),
     ]
 

@@ -21,9 +21,9 @@ SPEC = Path(__file__).parent / "specs" / "queue.toml"
 PACKAGE = "bench_queue"
 
 
-def build(dialect: str, folder: Path) -> Path:
+def build(dialect: str, folder: Path, spec: str) -> Path:
     """Build into an empty folder; returns what has to be on PYTHONPATH."""
-    spec = re.sub(r'(?m)^dialect = "\w+"', f'dialect = "{dialect}"', SPEC.read_text())
+    spec = re.sub(r'(?m)^dialect = "\w+"', f'dialect = "{dialect}"', spec)
     (folder / "queue.toml").write_text(spec)
     command = [sys.executable, "-m", "qgen", "build", "queue.toml", "--target", "arq"]
     subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
@@ -35,32 +35,46 @@ def command(*words: str) -> list[str]:
 
 
 class GeneratedClient:
-    def __init__(self) -> None:
+    """``kinds`` are names of payload classes, taken in turns."""
+
+    def __init__(self, kinds: Sequence[str] = ("Noop",)) -> None:
         self.package: Any = None
+        self._kinds = kinds
 
     async def open(self) -> None:
         self.package = importlib.import_module(PACKAGE)
 
     async def enqueue(self, payload: Payload) -> None:
-        self.package.enqueue(self.package.Noop(**payload))
+        self.package.enqueue(self._job(payload))
 
     async def enqueue_many(self, payloads: Sequence[Payload]) -> None:
-        self.package.enqueue_many([self.package.Noop(**each) for each in payloads])
+        self.package.enqueue_many([self._job(each) for each in payloads])
+
+    def _job(self, payload: Payload) -> Any:
+        kind = self._kinds[int(payload["n"]) % len(self._kinds)]
+        return getattr(self.package, kind)(**payload)
 
     async def close(self) -> None:
         pass
 
 
 class Generated:
+    def __init__(self, kinds: Sequence[str] = ("Noop",)) -> None:
+        self._kinds = kinds
+
     def setup(self) -> None:
         subprocess.run(command("migrate"), check=True, stdout=subprocess.DEVNULL)
 
     def client(self) -> Client:
-        return GeneratedClient()
+        return GeneratedClient(self._kinds)
 
     def worker(self) -> None:
         words = command("worker")
         os.execv(words[0], words)
+
+
+def spec() -> str:
+    return SPEC.read_text()
 
 
 def adapter(option: str) -> Generated:

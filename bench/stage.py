@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import signal
@@ -18,7 +19,7 @@ from typing import Any
 import psutil
 
 from bench import generated, ticks
-from bench.systems import System
+from bench.systems import GENERATED, System
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "templates" / "tests"))
@@ -60,8 +61,8 @@ class Stage:
                 url = stack.enter_context(servers.database(self.postgres))
             show = Show(system, folder, url)
             path = [str(ROOT)]
-            if system.module == "bench.generated":
-                show.package = self.package(system.dialect or "")
+            if system.module in GENERATED:
+                show.package = self.package(system)
                 path.append(str(show.package))
             show.environment = os.environ | {
                 "BENCH_FOLDER": str(folder),
@@ -75,13 +76,15 @@ class Stage:
                 show.call("setup")
             yield show
 
-    def package(self, dialect: str) -> Path:
+    def package(self, system: System) -> Path:
         """The generated package, built at its first use."""
-        if dialect not in self._packages:
-            folder = self.folder / f"package-{dialect}"
+        name = f"{system.module}-{system.dialect}"
+        if name not in self._packages:
+            folder = self.folder / name
             folder.mkdir()
-            self._packages[dialect] = generated.build(dialect, folder)
-        return self._packages[dialect]
+            spec = importlib.import_module(system.module).spec()
+            self._packages[name] = generated.build(system.dialect or "", folder, spec)
+        return self._packages[name]
 
 
 class Show:

@@ -104,9 +104,27 @@ SYSTEMS: tuple[System, ...] = (
 )
 BARE = SYSTEMS[0].name
 
+# The same jobs of two calls each: bare, and with every call on the record.
+PAID: tuple[System, ...] = tuple(
+    System(
+        f"{kind} {dialect}",
+        "bench.paid",
+        kind,
+        dialect,
+        _GENERATED,
+        None if kind == "unpaid" else f"unpaid {dialect}",
+        "bench/paid.py: concurrency 32, everything else default",
+    )
+    for dialect in ("postgresql", "sqlite")
+    for kind in ("unpaid", "one agent", "200 agents")
+)
+
+# Modules with a `spec()`, of which qgen builds the worker.
+GENERATED = ("bench.generated", "bench.paid")
+
 
 def find(name: str) -> System:
-    return next(system for system in SYSTEMS if system.name == name)
+    return next(system for system in (*SYSTEMS, *PAID) if system.name == name)
 
 
 def redis_url() -> str:

@@ -11,6 +11,11 @@ import pytest
 import servers
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long ones first: at the end the others would wait for one of them."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[servers.Redis | servers.External]:
     """A Redis for the whole session. Tests that stop or fill it use `own_redis`."""

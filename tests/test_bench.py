@@ -99,6 +99,7 @@ def test_systems_are_chosen_by_words_of_their_names():
 # --- bench compile ---
 
 
+@pytest.mark.long
 def test_the_compilers_table_is_measured_whole(monkeypatch):
     monkeypatch.setattr(compile, "JOBS", 4)
     monkeypatch.setattr(compile, "SIZES", (1, 2, 3, 5))

@@ -39,11 +39,13 @@ def test_the_example_is_as_qgen_builds_it():
     assert run("-m", "qgen", "check", cwd=EXAMPLE) == ""
 
 
+@pytest.mark.long
 def test_its_suite_passes_where_it_stands():
     """Under the project's own pytest settings, as in a repository with other tests."""
     assert "passed" in run_suite(EXAMPLE)
 
 
+@pytest.mark.long
 def test_its_suite_passes_on_postgresql(tmp_path):
     shutil.copytree(EXAMPLE / "src" / "support", tmp_path / "src" / "support")
     trees.build("arq-postgresql", tmp_path)

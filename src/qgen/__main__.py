@@ -19,10 +19,13 @@ def main() -> int:
         if code is not None:
             return code
     import gc
+    import os
 
     from .cli import main as command_line
 
     gc.disable()  # a command is over before there is much to collect
+    # Looking for plugins of pydantic reads every installed distribution.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     return command_line()
 
 

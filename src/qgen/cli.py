@@ -75,7 +75,11 @@ def group() -> None:
 
 @group.command()
 @_spec
-@click.option("--force", is_flag=True, help="Overwrite edited files; copies are kept.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Overwrite edited files (copies are kept); no row waits for an old payload.",
+)
 def build(force: bool, **options: Any) -> int:
     """Write the package, its tests and the lock; nothing where nothing changed."""
     from .commands import build

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Final
 
-from . import approvals, lock, outline, overlays, view
+from . import approvals, lock, outline, overlays, view, waiting
 from .diagnostics.value import Diagnostic, has_errors, ordered
 from .files import File, Kind
 from .front import analyse
@@ -30,8 +30,9 @@ NOTHING: Final = approvals.Book({})
 class Compilation:
     """What a spec makes.  ``model`` is None, and there are no files, on an error.
 
-    An unapproved raise is an error that leaves both: what it would make can be shown,
-    but must not be written.  ``book`` is what is approved.
+    An unapproved raise, or a payload that waiting rows do not fit, is an error that
+    leaves both: what it would make can be shown, but must not be written.  ``book`` is
+    what is approved.
     """
 
     diagnostics: tuple[Diagnostic, ...]
@@ -66,12 +67,15 @@ def compile(
     book = approvals.read(approved, spec[: -len(name)] + approvals.NAME)
     if isinstance(book, tuple):
         return Compilation(ordered([*found, *book]))
+    listed = lock.parse(committed)
     raises = list(approvals.raises(model, book))
-    if raises:
+    demands = list(waiting.demands(model, listed.payloads))
+    if raises or demands:
         source = read(data, spec)
         assert isinstance(source, Spec)
-        found = ordered([*found, *approvals.diagnostics(raises, source, book)])
-    files = files_of(model, name, lock.parse(committed).ejected)
+        asked = approvals.diagnostics(raises, source, book)
+        found = ordered([*found, *asked, *waiting.diagnostics(demands, source)])
+    files = files_of(model, name, listed.ejected)
     return Compilation(found, model, files, stubs(model), book)
 
 

@@ -16,7 +16,9 @@ LINE: Final = 88
 _TOKEN: Final = re.compile(
     r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|[][(){},]|[^][(){},"\']+'
 )
-_FIELD: Final = re.compile(r"\s*\w+: \w+(\.\w+)*( \| None)? = ")  # its type has no brackets
+_FIELD: Final = re.compile(
+    r"\s*\w+: \w+(\.\w+)*( \| None)? = "
+)  # its type has no brackets
 _OPENING: Final = "([{"
 _CLOSING: Final = ")]}"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from qgen.diagnostics.catalogue import later, values
+from qgen.diagnostics.catalogue import values
 from qgen.diagnostics.value import Diagnostic, Place, has_errors, ordered
 from qgen.model import Model
 from qgen.resolve import PASSES
@@ -22,7 +22,7 @@ from qgen.spec.shape import Spec
 from qgen.spec.source import Source
 from qgen.spec.spans import Path
 from qgen.spec.suggest import nearest
-from qgen.targets import COMING, TARGETS
+from qgen.targets import TARGETS
 
 Answer = tuple[Model | None, tuple[Diagnostic, ...]]
 
@@ -99,16 +99,13 @@ def rests_on(finding: Finding, refused: set[Path]) -> bool:
 
 
 def wrong_target(source: Source, chosen: str, given: str | None) -> list[Diagnostic]:
-    """A target that this version does not build, or that there is none of."""
+    """A target that there is none of."""
     if chosen in TARGETS:
         return []
     path: Path = ("project", "target")
     place = Place(source.file) if given else source.locate(path)
-    built = ", ".join(sorted(TARGETS))
-    if chosen in COMING:
-        message = f"the target {chosen} is not built yet in this version of qgen."
-        return [source.problem(later.TARGET, place, message, f"use {built} for now")]
-    near = nearest(chosen, [*TARGETS, *COMING], 0.6)
+    built = " or ".join(sorted(TARGETS))
+    near = nearest(chosen, list(TARGETS), 0.6)
     message = "there is no such target."
     write = f"did you mean {near}?" if near else f"use {built}"
     return [source.problem(values.NOT_A_CHOICE, place, message, write)]

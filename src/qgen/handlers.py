@@ -1,4 +1,5 @@
-"""Handler stubs: a function per job, and per reply and on_failed of one, in the module the worker will import it from.
+"""Handler stubs: a function per job, per reply and on_failed of one, and per on_start and
+on_stop of a worker, in the module the worker will import it from.
 
 The file is written once and is the user's then.  For a job added later the file is read
 with ``ast``, never imported, and the missing stub is shown.
@@ -18,12 +19,20 @@ from .render import plain
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function that a worker calls: its reference, and what it is given beside ``job``."""
+    """A function that a worker calls: its reference, its last argument and that one's type.
+
+    All but those that are given ``worker`` are given ``job`` before it.
+    """
 
     reference: str
     use: str
     argument: str
     kind: str
+
+    @property
+    def of_worker(self) -> bool:
+        """True for on_start and on_stop."""
+        return self.argument == "worker"
 
     @property
     def module(self) -> str:
@@ -57,12 +66,14 @@ class Stub:
     @property
     def text(self) -> str:
         """A first version, with what its module needs to import."""
+        stub = plain("handler.py.j2", functions=(self.of,))
+        if self.of.of_worker:
+            return f"from {self.package}.hooks import WorkerContext\n\n\n{stub}"
         is_handler = self.of.argument == "payload"
         needs = "from typing import Any\n"
         if is_handler:
             needs = view.import_of_payloads(self.package, [self.of.kind])
         context = f"from {self.package}.runner import JobContext"
-        stub = plain("handler.py.j2", functions=(self.of,))
         return f"{needs}\n{context}\n\n\n{stub}"
 
 
@@ -85,8 +96,14 @@ def functions(model: Model) -> tuple[Function, ...]:
         for job in model.jobs
         if job.on_failed is not None
     ]
+    hooks = [
+        Function(name, f"{key} of worker {worker.name}", "worker", "WorkerContext")
+        for worker in model.workers
+        for key, name in (("on_start", worker.on_start), ("on_stop", worker.on_stop))
+        if name is not None
+    ]
     found: dict[str, Function] = {}
-    for each in (*jobs, *replies, *alarms):
+    for each in (*jobs, *replies, *alarms, *hooks):
         found.setdefault(each.reference, each)
     return tuple(found.values())
 

@@ -1,7 +1,7 @@
-"""``qgen.lock``: which files a build made, committed beside the spec.
+"""``qgen.lock``: what a build made, committed beside the spec.
 
-It is dull on purpose: the versions once, then one sorted line per path with its kind,
-so that two branches merge line by line.  It is read as untrusted input: a line that is
+It is dull on purpose: the versions once, then one sorted line per job with the fields
+of its payload and one per path with its kind, so that two branches merge line by line.  It is read as untrusted input: a line that is
 not understood, a conflict marker too, says nothing.
 """
 
@@ -17,13 +17,26 @@ from .files import File
 NAME: Final = "qgen.lock"
 _HEADER: Final = "# What qgen build made. Commit it; qgen alone writes it.\n"
 _LINE: Final = re.compile(r"(managed|once|append|ejected) (\S.*)")
+_PAYLOAD: Final = re.compile(r"payload (\S+) (\d{1,10})((?: \w+\??)*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A version of a payload: its fields, and whether each must be given."""
+
+    version: int
+    fields: dict[str, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """The kind of each path that is listed; ``ejected`` paths are their owner's now."""
+    """The kind of each path that is listed, and the payload of each job.
+
+    ``ejected`` paths are their owner's now.
+    """
 
     kinds: dict[str, str]
+    payloads: dict[str, Payload]
 
     @property
     def ejected(self) -> frozenset[str]:
@@ -33,17 +46,40 @@ class Lock:
 
 def parse(text: str | None) -> Lock:
     """Read a lock; none, or a damaged one, lists what can be read."""
-    found = (_LINE.fullmatch(line.strip()) for line in (text or "").splitlines())
-    return Lock({line[2]: line[1] for line in found if line})
+    lines = [line.strip() for line in (text or "").splitlines()]
+    files = filter(None, map(_LINE.fullmatch, lines))
+    payloads = filter(None, map(_PAYLOAD.fullmatch, lines))
+    return Lock(
+        {line[2]: line[1] for line in files},
+        {line[1]: Payload(int(line[2]), _fields(line[3])) for line in payloads},
+    )
 
 
-def text_of(files: Iterable[File], versions: Iterable[str]) -> str:
-    """The lock of these files: the same for the same files and versions."""
+def text_of(
+    files: Iterable[File], payloads: dict[str, Payload], versions: Iterable[str]
+) -> str:
+    """The lock of these files and payloads: the same for the same ones."""
     listed = sorted((file.path, file.kind) for file in files)
-    lines = [*versions, *(f"{kind} {path}" for path, kind in listed)]
+    lines = [
+        *versions,
+        *(_line(name, payload) for name, payload in sorted(payloads.items())),
+        *(f"{kind} {path}" for path, kind in listed),
+    ]
     return _HEADER + "".join(f"{line}\n" for line in lines)
 
 
-def paths_of(text: str) -> str:
-    """The lines that name files, without the versions."""
-    return "".join(f"{line}\n" for line in text.splitlines() if _LINE.fullmatch(line))
+def without_payloads(text: str) -> str:
+    """The same lock, saying nothing of rows that may wait."""
+    lines = (line for line in text.splitlines() if not _PAYLOAD.fullmatch(line.strip()))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _line(name: str, payload: Payload) -> str:
+    fields = (
+        f" {each}{'' if needed else '?'}" for each, needed in payload.fields.items()
+    )
+    return f"payload {name} {payload.version}{''.join(fields)}"
+
+
+def _fields(text: str) -> dict[str, bool]:
+    return {each.removesuffix("?"): not each.endswith("?") for each in text.split()}

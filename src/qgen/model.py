@@ -234,6 +234,17 @@ class Worker:
     name: str
     queues: tuple[str, ...]
     concurrency: int
+    recycle_after_jobs: int | None = None
+    on_start: str | None = None
+    on_stop: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """A variable with which a deployment overrides a value; ``key`` is its path."""
+
+    variable: str
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,6 +353,7 @@ class Target:
     name: str
     requirements: tuple[str, ...]
     settings: tuple[Setting, ...]
+    knobs: tuple[tuple[str, str], ...] = ()
 
 
 # --- where values come from -------------------------------------------------------
@@ -380,11 +392,17 @@ class Model:
     jobs: tuple[Job, ...]
     spend: Spend = Spend("USD", "UTC")
     agents: tuple[Agent, ...] = ()
+    overrides: tuple[Override, ...] = ()
     facts: tuple[Fact, ...] = field(default=())
 
     def policy(self, job: Job) -> Retry:
         """The retry policy of a job."""
         return next(each for each in self.retries if each.name == job.retry)
+
+    def variable(self, key: str) -> str | None:
+        """The variable that overrides the value at a path of the spec, if one does."""
+        found = (each.variable for each in self.overrides if each.key == key)
+        return next(found, None)
 
     def payer(self, job: Job) -> Agent | None:
         """Who pays for a job; None for one that is not paid."""

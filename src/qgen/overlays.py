@@ -1,8 +1,9 @@
-"""Which template makes which file: three overlays and the generated suite.
+"""Which template makes which file: the overlays and the generated suite.
 
 ``templates/package/`` is in every package; ``templates/<dialect>/`` and
-``templates/<target>/`` add what differs.  The same path in two of them is an error: no
-overlay may quietly replace another's file.
+``templates/<target>/`` add what differs, and what a target shares with others of its
+kind (``templates/forking/``).  The same path in two of them is an error: no overlay may
+quietly replace another's file.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final
 from .data import folder
 from .render import SUFFIX
 from .signature import ENGINE, has_signature, is_intact, signed, with_header
+from .targets import TARGETS
 
 # Rendered once per job: not a file of its own.
 _PER_JOB: Final = "jobs/job.py.j2"
@@ -40,7 +42,7 @@ class Source:
 def package(dialect: str, target: str) -> tuple[Source, ...]:
     """What makes a package, sorted by path."""
     found: dict[str, Source] = {}
-    for overlay in ("package", dialect, target):
+    for overlay in ("package", dialect, *TARGETS[target].shares, target):
         for source in sources(overlay):
             if source.path in found:
                 both = f"{found[source.path].template} and {source.template}"

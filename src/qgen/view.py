@@ -10,7 +10,7 @@ from . import literal, markdown, sorting
 from .fit import LINE
 from .literal import Code
 from .model import Job, Model, Queue, Rate, Spend
-from .resolve import units
+from .resolve import overrides, units
 
 API: Final = (
     "Defer",
@@ -57,6 +57,43 @@ def shows_spend(model: Model) -> bool:
     return bool(model.agents) or model.spend != Spend("USD", "UTC")
 
 
+def value(model: Model, key: str, given: object) -> Code:
+    """A value of the registry as code; where a variable may override it, its reading."""
+    code = given if isinstance(given, Code) else literal.literal(given)
+    variable = model.variable(key)
+    if variable is None:
+        return code
+    kind = overrides.kind_of(key)
+    takes = "".join(f", {number:_}" for number in kind.takes)
+    return Code(f"overrides.{kind.reader}({literal.literal(variable)}, {code}{takes})")
+
+
+def overrides_of(model: Model) -> Code:
+    """Every variable that overrides something, and the path of that."""
+    items = (
+        f"{literal.literal(each.variable)}: {literal.literal(each.key)}"
+        for each in model.overrides
+    )
+    return Code(f"{{{', '.join(items)}}}")
+
+
+def what_overrides(model: Model) -> list[Overridden]:
+    """Every variable that overrides something, by its name."""
+    return [
+        Overridden(each.variable, each.key, overrides.kind_of(each.key).write)
+        for each in model.overrides
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Overridden:
+    """A variable, the key it overrides, and what may be written into it."""
+
+    variable: str
+    key: str
+    write: str
+
+
 def amount(millionths: int) -> Code:
     """An amount as code: millionths in groups of three digits."""
     return Code(f"{millionths:_}")
@@ -90,6 +127,11 @@ def requirement(line: str) -> Code:
     if not line.isprintable() or not line.isascii():
         raise ValueError(f"not a requirement: {line!r}")
     return Code(line)
+
+
+def knob(model: Model, name: str) -> str:
+    """A knob of the backend, as the spec or its default says."""
+    return dict(model.target.knobs)[name]
 
 
 def import_of_payloads(package: str, classes: list[str]) -> Code:

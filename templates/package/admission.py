@@ -12,8 +12,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel
 
 from . import money_statements, windows
 from .amounts import decimal
@@ -34,7 +36,7 @@ class Candidate:
 
     row: Row
     job: Job
-    payload: dict[str, Any]
+    payload: BaseModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ def admit(
         elif gate_key(agent.name) in closed:
             left = closed[gate_key(agent.name)]
             judged.waits[id_] = (
-                Wait("paused", 0.0) if left is None else Wait("throttled", left / 1000)
+                Wait("paused", BUSY_WAIT) if left is None else Wait("throttled", left / 1000)
             )
         else:
             of = value_of(agent, candidate.payload)
@@ -219,11 +221,11 @@ def gate_key(agent: str) -> str:
     return f"agent:{agent}"
 
 
-def value_of(agent: Agent, payload: dict[str, Any]) -> str | None:
+def value_of(agent: Agent, payload: BaseModel) -> str | None:
     """The value whose own caps apply; a field that is missing is the value null."""
     if agent.each_by is None:
         return None
-    return windows.cap_key(payload.get(agent.each_by))
+    return windows.cap_key(payload.model_dump(mode="json").get(agent.each_by))
 
 
 def _named(limit: Limit) -> str:

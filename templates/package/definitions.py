@@ -176,8 +176,20 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One worker process: the queues it serves, in order of preference, and its slots."""
+    """One worker process: the queues it serves, in order of preference, and its slots.
+
+    With ``recycle_after_jobs`` it ends, and leaves it to its supervisor to start another,
+    when it has claimed so many.  ``on_start`` and ``on_stop`` are ``module:function``.
+    """
 
     name: str
     queues: tuple[str, ...]
     concurrency: int
+    recycle_after_jobs: int | None = None
+    on_start: str | None = None
+    on_stop: str | None = None
+
+
+def millis(seconds: float | None) -> int | None:
+    """A span as the statements take it, in whole milliseconds; None stays None."""
+    return None if seconds is None else round(seconds * 1000)

@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 SPARE: Final = 4
 ROUND: Final = 1.0  # seconds between two rounds
 EARLIEST: Final = 0.02  # seconds between two at least
+STALE: Final = 5.0  # seconds until a finish looks at the fleet itself
 BREAKER: Final = 1.0  # seconds without a push after one that failed
 
 
@@ -41,7 +42,8 @@ class Fleet:
     """The living workers: window per queue name, and the jobs that somebody runs.
 
     ``jobs`` is a JSON object of names and the newest payload version that is run;
-    ``startable`` the same without the jobs whose agents may not spend now.
+    ``startable`` the same, negative for jobs whose agents may not spend now: only rows
+    that began before are published then, for they may have bought all they need.
     """
 
     windows: dict[str, int]
@@ -72,12 +74,12 @@ class Fleet:
             for queue in json.loads(boot["queues"]):
                 windows[queue] = windows.get(queue, SPARE) + int(boot["slots"])
         known = catalog.known_to(jobs)
-        startable = {k: v for k, v in json.loads(known).items() if k not in shut}
+        startable = {k: -v if k in shut else v for k, v in json.loads(known).items()}
         return cls(windows, known, json.dumps(startable) if shut else known, len(boots))
 
 
-def fill(tx: Transaction, fleet: Fleet, turns: Turns) -> list[Message]:
-    """Fills every window; nothing where another process is at it."""
+def chosen(tx: Transaction, fleet: Fleet, turns: Turns) -> list[Message]:
+    """Marks what fills every window; nothing where another process is at it."""
     turn = tx.one(statements.DISPATCH_TURN)
     messages: list[Message] = []
     if turn and turn["mine"]:
@@ -134,26 +136,44 @@ class Publisher:
         return 0
 
 
+def fill(
+    database: Database, publisher: Publisher, turns: Turns
+) -> tuple[Fleet, int]:
+    """Fills every window; the fleet as it was, and how many rows were published."""
+    with database.transaction() as tx:
+        fleet = Fleet.read(tx)
+        messages = chosen(tx, fleet, turns)
+    return fleet, publisher.push(database, messages)
+
+
 class Dispatcher:
-    """Fills the windows: a round each second, and at once what a finish has freed."""
+    """Fills the windows: a round each second, and at once what a finish has freed.
+
+    A process that only works makes no rounds: it refills what its finishes free.
+    """
 
     def __init__(self, database: Database, broker: Broker) -> None:
         self._database = database
         self._publisher = Publisher(broker)
         self._fleet = Fleet({}, "{}", "{}", 0)
         self._turns = Turns()
+        self._fleet_at = -STALE
+        self._rounds = True
         self._queues: tuple[str, ...] = ()
         self._outbox: SimpleQueue[Sequence[Message] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="dispatch", daemon=True)
 
-    def start(self, queues: tuple[str, ...]) -> None:
+    def start(self, queues: tuple[str, ...], *, rounds: bool = True) -> None:
         """Starts the thread; ``queues`` are those this process serves."""
         self._queues = queues
+        self._rounds = rounds
         self._thread.start()
 
     def refill(self, tx: Transaction, freed: int) -> list[Message]:
         """Marks as many rows as were freed, inside the transaction that freed them."""
         messages: list[Message] = []
+        if self._queues and time.monotonic() - self._fleet_at > STALE:
+            self._read_fleet(tx)
         for queue in self._queues:
             window = self._fleet.windows.get(queue, 0)
             if window and len(messages) < freed:
@@ -170,26 +190,30 @@ class Dispatcher:
 
     def round(self) -> int:
         """One round over every queue; returns how many rows were published."""
-        with self._database.transaction() as tx:
-            self._fleet = Fleet.read(tx)
-            messages = fill(tx, self._fleet, self._turns)
-        return self._publisher.push(self._database, messages)
+        self._turns.opens = None
+        self._fleet, published = fill(self._database, self._publisher, self._turns)
+        self._fleet_at = time.monotonic()
+        return published
 
     def close(self) -> None:
         """Pushes what was handed over, then ends the thread."""
         self._outbox.put(None)
         self._thread.join(5)
 
+    def _read_fleet(self, tx: Transaction) -> None:
+        self._fleet = Fleet.read(tx)
+        self._fleet_at = time.monotonic()
+
     def _run(self) -> None:
         due = time.monotonic()
         while True:
             try:
-                messages = self._outbox.get(timeout=max(0.0, due - time.monotonic()))
+                wait = max(0.0, due - time.monotonic()) if self._rounds else None
+                messages = self._outbox.get(timeout=wait)
                 if messages is None:
                     break
                 self._publisher.push(self._database, [*messages, *self._more()])
             except Empty:
-                self._turns.opens = None
                 self._guarded_round()
                 # A rate that opens sooner is met when it does.
                 wait = min(ROUND, max(EARLIEST, self._turns.opens or ROUND))

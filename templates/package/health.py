@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from . import catalog, limit_statements, limits, migrate, statements
+from . import catalog, limit_statements, limits, migrate, overrides, statements
 from .broker import Broker
 from .database import Row
 from .dispatch import Fleet
@@ -33,7 +33,8 @@ _BETWEEN_LOOKS: Final = 1.0
 
 
 def health() -> Row:
-    """``healthy`` and its ``reasons``; raises SetupError if an address is not set."""
+    """``healthy`` and its ``reasons``; SetupError if a variable is not as it must be."""
+    overrides.check()
     database_url()
     redis_url()
     reasons = [*_database(), *_redis()]

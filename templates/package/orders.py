@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 import time
-import uuid
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -26,6 +24,7 @@ from .codec import check_payload, text_form
 from .database import AsyncTransaction, Row, Transaction
 from .definitions import BONUS, Job, Priority
 from .errors import KeyConflict, Refused
+from .ids import new_id
 from .record import Message
 from .registry import PROJECT
 
@@ -122,7 +121,7 @@ def order_of(
         same = json.dumps(given, sort_keys=True)
         hashes = tuple(_digest(f"{name}\0{same}") for name in names)
     return Order(
-        id=_uuid7(),
+        id=new_id(),
         job=job,
         queue=job.queue if queue is None else catalog.queue_named(queue),
         priority=priority or job.priority,
@@ -253,16 +252,3 @@ async def adriven(tx: AsyncTransaction, work: Steps) -> Any:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _uuid7() -> str:
-    """A UUIDv7 (RFC 9562, method 3): ordered by time, to a quarter of a microsecond.
-
-    So new rows go to the end of the index, and a list by id is a list by age.
-    """
-    millis, nanos = divmod(time.time_ns(), 1_000_000)
-    within = nanos * 4096 // 1_000_000
-    value = millis << 80 | within << 64 | secrets.randbits(62)
-    value = value & ~(0xF << 76) | 0x7 << 76
-    value = value & ~(0x3 << 62) | 0x2 << 62
-    return str(uuid.UUID(int=value))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -22,7 +23,7 @@ from .admission import Admissions, Candidate
 from .books import Books
 from .codec import describe_invalid, text_form
 from .database import Row, Transaction
-from .definitions import BONUS
+from .definitions import BONUS, millis
 from .endings import Ending, used
 from .follow import follow
 from .gates import Gates, Wish
@@ -36,6 +37,10 @@ EXPIRED: Final = "it had not started within the job's start_within"
 # Seconds after which a worker that cannot run a row puts it before another.
 UNSUPPORTED_WAIT: Final = 5.0
 
+_ROW_ID: Final = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -47,6 +52,22 @@ class Message:
     queue: str = ""
     priority: str = "normal"
     sort_at: int = 0
+
+    @property
+    def transport_id(self) -> str:
+        """The id in Redis: the row's own at first, then one per dispatch.
+
+        So adding a dispatch twice does nothing, and what an old one left behind cannot
+        swallow the new one.
+        """
+        return self.id if self.dispatch <= 1 else f"{self.id}_{self.dispatch}"
+
+    @classmethod
+    def received(cls, job: object, row_id: object, dispatch: object) -> Message | None:
+        """The message of these parts; None for anything that this package did not write."""
+        if not isinstance(row_id, str) or not _ROW_ID.fullmatch(row_id):
+            return None
+        return cls(row_id, dispatch, str(job)) if type(dispatch) is int else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +155,11 @@ def claim(
             kind = catalog.BY_NAME[row["job"]].payload
             payloads[id_] = kind.model_validate_json(row["payload"])
         except (ValidationError, ValueError) as error:
-            if not adopted:
+            if adopted:
+                continue
+            if _may_fit_another(row, error):
+                refuse.append(_refusal(row, "unsupported", UNSUPPORTED_WAIT))
+            else:
                 fail_queued(tx, row, "bad_payload", describe_invalid(error))
             continue
         job = catalog.BY_NAME[row["job"]]
@@ -142,15 +167,14 @@ def claim(
             claims.admitted[id_] = _claimed(row, row, payloads[id_])
             continue
         if job.agent is not None:
-            dumped = payloads[id_].model_dump(mode="json")
-            paid.append(Candidate(row, job, dumped))
+            paid.append(Candidate(row, job, payloads[id_]))
         if limits.LIMITED:
             wishes.append(Wish(row, job, payloads[id_]))
         admit.append(
             {
                 "id": id_,
                 "dispatch": row["dispatch"],
-                "timeout": None if job.timeout is None else _ms(job.timeout),
+                "timeout": millis(job.timeout),
             }
         )
     gates = Gates()
@@ -202,6 +226,22 @@ def _let_through(
     return left
 
 
+def _may_fit_another(row: Row, error: Exception) -> bool:
+    """Whether a worker of another version is likely to read what does not fit here.
+
+    A field that is unknown here was written by newer code, and a row of an older
+    version by code whose workers still run.  Both only while a deploy lasts: ``recent``
+    is the hour after the row's enqueue.
+    """
+    if not row["recent"]:
+        return False
+    if row["payload_version"] < catalog.BY_NAME[row["job"]].version:
+        return True
+    return isinstance(error, ValidationError) and any(
+        each["type"] == "extra_forbidden" for each in error.errors(include_url=False)
+    )
+
+
 def _admitted(
     tx: Transaction,
     money: Admissions,
@@ -213,8 +253,7 @@ def _admitted(
     for id_, denial in money.denials.items():
         fail_queued(tx, rows[id_], denial.reason, denial.message)
     for id_, wait in money.waits.items():
-        # A pause ends when a person says so; until then nothing of it is published.
-        delay = _ms(spread(wait.at_least, 0.5)) if wait.at_least else 0
+        delay = millis(spread(wait.at_least, 0.5))
         refuse.append(
             {
                 "id": id_,
@@ -268,7 +307,7 @@ def _refusal(row: Row, reason: str, delay: float) -> dict[str, object]:
         "id": row["id"],
         "dispatch": row["dispatch"],
         "reason": reason,
-        "delay": _ms(spread),
+        "delay": millis(spread),
     }
 
 
@@ -283,7 +322,8 @@ def finish(tx: Transaction, endings: Iterable[Ending]) -> dict[str, str]:
     ended: list[tuple[str, str, str, int]] = []
     books = None
     if any(e.paid for e in endings):
-        books = Books(tx, [e.id for e in endings if e.paid])
+        books = Books(tx)
+        books.read_leaving(e.id for e in endings if e.paid)
         endings = [leave(books, e) if e.paid else e for e in endings]
     done = [e for e in endings if e.state == "completed"]
     other = [e for e in endings if e.state != "completed"]
@@ -325,12 +365,12 @@ def _ending(e: Ending) -> dict[str, Any]:
         "reason": e.reason,
         "error": e.error,
         "cause": e.cause,
-        "delay": _ms(e.delay),
-        "bonus": _ms(BONUS[e.priority]),
+        "delay": millis(e.delay),
+        "bonus": millis(BONUS[e.priority]),
         "defers": e.defers,
         "releases": e.releases,
         "throttles": e.throttles,
-        "max_elapsed": None if e.max_elapsed is None else _ms(e.max_elapsed),
+        "max_elapsed": millis(e.max_elapsed),
         "stranded": e.stranded,
     }
 
@@ -416,7 +456,3 @@ def messages_of(rows: Iterable[Row]) -> list[Message]:
         ),
         key=lambda message: message.sort_at,
     )
-
-
-def _ms(seconds: float) -> int:
-    return round(seconds * 1000)

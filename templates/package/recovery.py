@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
 from . import (
@@ -23,9 +23,11 @@ from . import (
     spool,
     statements,
 )
+from .beat import Judge
 from .books import Books
 from .broker import Broker
 from .database import Database, DataError, Row
+from .definitions import millis
 from .dispatch import Fleet, Publisher, fill
 from .errors import QueueError
 from .outcomes import Held
@@ -61,15 +63,6 @@ class Counts:
     def as_dict(self) -> dict[str, int]:
         """The counts by name."""
         return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Judge:
-    """Who declares others dead: a boot, since when no beat was missed, its last beat."""
-
-    boot: str
-    steady_since: int
-    last_beat: int
 
 
 @dataclass(slots=True)
@@ -141,31 +134,10 @@ class Sweeper:
             rows = tx.all(statements.STRANDED)
         for row in rows:
             try:
-                self._recover_row(row, counts)
+                recover_row(self.database, row, counts)
             except (QueueError, *DataError) as error:
                 counts.errors += 1
                 log.warning("sweep: job %s: %s", row["id"], error)
-
-    def _recover_row(self, row: Row, counts: Counts) -> None:
-        held = Held.of(row)
-        try:
-            job = catalog.BY_NAME.get(row["job"])
-            if row["late"] and job is not None:
-                ending = outcomes.timed_out(held, job, stranded=True)
-            else:
-                ending = outcomes.lost(held)
-        except Exception as error:
-            ending = outcomes.unreadable(held, error)
-        with self.database.transaction() as tx:
-            state = record.finish(tx, [ending]).get(row["id"])
-        if state == "queued":
-            counts.recovered += 1
-        elif state == "held":
-            counts.held += 1
-        elif state == "failed":
-            counts.failed += 1
-        if state is not None:
-            log.warning("sweep: job %s was stranded: %s", row["id"], state)
 
     def _find_lost(self, counts: Counts) -> None:
         """Asks Redis for what is outstanding; unknown twice = dispatched again."""
@@ -190,13 +162,8 @@ class Sweeper:
             with self.database.transaction() as tx:
                 record.undispatch(tx, again)
             log.warning("sweep: Redis lost %d messages", len(again))
-        counts.published += self._publish()
-
-    def _publish(self) -> int:
-        publisher = Publisher(self.broker)
-        with self.database.transaction() as tx:
-            messages = fill(tx, Fleet.read(tx), self._turns)
-        return publisher.push(self.database, messages)
+        _, published = fill(self.database, Publisher(self.broker), self._turns)
+        counts.published += published
 
     def _expire(self, counts: Counts) -> None:
         """Rows that have not started in time, in batches while there are full ones."""
@@ -231,12 +198,42 @@ class Sweeper:
         with self.database.transaction() as tx:
             tx.run(
                 statements.PRUNE,
-                completed=_ms(PROJECT.keep_completed),
-                failed=_ms(PROJECT.keep_failed),
-                cancelled=_ms(PROJECT.keep_cancelled),
+                completed=millis(PROJECT.keep_completed),
+                failed=millis(PROJECT.keep_failed),
+                cancelled=millis(PROJECT.keep_cancelled),
             )
             tx.run(statements.BOOTS_PRUNE)
             tx.run(money_statements.WINDOWS_PRUNE)
+
+
+def recover_row(
+    database: Database, row: Row, counts: Counts, *, gone: bool = False
+) -> None:
+    """Ends a stranded attempt, which is tested again by the write.
+
+    ``gone``: the caller has seen the end of the process that ran it, so the fence alone
+    is tested and its boot may live on.
+    """
+    held = Held.of(row)
+    try:
+        job = catalog.BY_NAME.get(row["job"])
+        if row.get("late") and job is not None:
+            ending = outcomes.timed_out(held, job, stranded=True)
+        else:
+            ending = outcomes.lost(held)
+    except Exception as error:
+        ending = outcomes.unreadable(held, error)
+    with database.transaction() as tx:
+        ending = replace(ending, stranded=not gone)
+        state = record.finish(tx, [ending]).get(row["id"])
+    if state == "queued":
+        counts.recovered += 1
+    elif state == "held":
+        counts.held += 1
+    elif state == "failed":
+        counts.failed += 1
+    if state is not None:
+        log.warning("sweep: job %s was stranded: %s", row["id"], state)
 
 
 class SweepThread:
@@ -263,7 +260,3 @@ class SweepThread:
             except Exception:
                 log.exception("sweep: failed")
         self._sweeper.database.close()
-
-
-def _ms(seconds: float | None) -> int | None:
-    return None if seconds is None else round(seconds * 1000)

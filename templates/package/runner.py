@@ -43,7 +43,7 @@ LENIENCY: Final = 5.0
 class JobContext:
     """What a handler is given as ``job``."""
 
-    def __init__(self, attempt: Attempt, ledger: Ledger, state: object) -> None:
+    def __init__(self, attempt: Attempt, ledger: Ledger, state: Any) -> None:
         claim = attempt.claim
         self._attempt = attempt
         self._ledger = ledger
@@ -52,7 +52,7 @@ class JobContext:
         self.attempt = claim.attempt
         self.tries = claim.tries
         self.key = claim.key
-        self.state = state
+        self.state: Any = state  # what on_start put on ``worker.state``
         self.deadline: datetime | None = None
         if attempt.job.timeout is not None:
             started = datetime.fromtimestamp(claim.started_at / 1000, UTC)
@@ -154,7 +154,7 @@ class Runner:
 
     def __init__(self, boot: str, concurrency: int) -> None:
         self.attempts: dict[str, Attempt] = {}
-        self.state: object = None
+        self.state: Any = None
         self._boot = boot
         self._handlers: dict[str, Handler] = {}
         # One thread more per slot: a handler that was given up keeps its thread.
@@ -167,9 +167,7 @@ class Runner:
         A job that was sent to another queue than its own is imported when it comes.
         """
         self._ledger = ledger
-        for job in catalog.ALL:
-            if job.queue in queues:
-                self._handler(job)
+        self._handlers = load_handlers(queues)
 
     def _handler(self, job: Job) -> Handler:
         if job.name not in self._handlers:
@@ -286,6 +284,11 @@ class Runner:
         return await loop.run_in_executor(self._threads, call)
 
 
+def load_handlers(queues: Collection[str]) -> dict[str, Handler]:
+    """The handlers of these queues' jobs by job, imported; or SetupError."""
+    return {job.name: _handler_of(job) for job in catalog.ALL if job.queue in queues}
+
+
 def _called(handler: Handler, context: JobContext, payload: object) -> Any:
     try:
         return handler(context, payload)
@@ -309,8 +312,8 @@ def _handler_of(job: Job) -> Handler:
             f"the handler of {job.name} is missing: write def {function_name}(job, payload) "
             f"in {module_name}"
         )
-    plain = inspect.unwrap(handler)
-    if inspect.isgeneratorfunction(plain) or inspect.isasyncgenfunction(plain):
+    # What a decorator makes of one is seen when it returns.
+    if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
         raise SetupError(
             f"the handler of {job.name}, {job.handler}, yields: it must return its result"
         )

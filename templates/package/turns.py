@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, deque
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -29,6 +29,8 @@ from .registry import AGENTS
 LOOK: Final = 32
 MOST_LOOK: Final = 1024
 
+ANY: Final = 1_000_000
+
 
 class Turns:
     """Dispatches within the limits; remembers per queue whose turn was the last.
@@ -41,12 +43,16 @@ class Turns:
         self.opens: float | None = None
 
     def dispatch(
-        self, tx: Transaction, queue: str, window: int, jobs: str, most: int = 1_000_000
+        self, tx: Transaction, queue: str, window: int, jobs: str, most: int = ANY
     ) -> list[Message]:
-        """Marks the next rows of a queue, up to its window; publish after the commit."""
+        """Marks the next rows of a queue, up to its window; publish after the commit.
+
+        ``most``: for a finish, which only wants as many as it has freed.
+        """
         if not limits.LANED and not limits.is_limited(queue):
             return record.dispatch(tx, queue, window, jobs, most)
         room = Room(tx)
+        is_round = most == ANY
         most = min(most, window - room.outstanding[queue], room.of_queue(queue))
         if room.opens is not None:
             self.opens = min(room.opens, self.opens or room.opens)
@@ -54,7 +60,7 @@ class Turns:
             return []
         if not limits.LANED:
             return record.dispatch(tx, queue, window, jobs, most)
-        chosen = self._chosen(tx, queue, most, jobs, room)
+        chosen = self._chosen(tx, queue, most, jobs, room, is_round)
         if room.opens is not None:
             self.opens = min(room.opens, self.opens or room.opens)
         if not chosen:
@@ -65,7 +71,13 @@ class Turns:
         return in_turn(rows, {row["id"]: row["lane"] for row in chosen})
 
     def _chosen(
-        self, tx: Transaction, queue: str, most: int, jobs: str, room: Room
+        self,
+        tx: Transaction,
+        queue: str,
+        most: int,
+        jobs: str,
+        room: Room,
+        is_round: bool,
     ) -> list[Row]:
         look = min(MOST_LOOK, LOOK + 2 * most + room.full_keys())
         first, last = f"{queue}{SEPARATOR}", f"{queue} "
@@ -78,8 +90,15 @@ class Turns:
         )
         # The walk ends where it began: the first lane may come twice.
         lanes = list(dict.fromkeys(str(row["lane"]) for row in found))
-        known = json.loads(jobs)
-        may = [lane for lane in lanes if room.may_start(Lane.read(lane), known)]
+        # Of a job whose agent may not spend only rows that began before may start: a
+        # round looks for them, a finish does not.
+        versions = json.loads(jobs)
+        known = {job for job, version in versions.items() if version > 0 or is_round}
+        may = [
+            lane
+            for lane in lanes
+            if Lane.read(lane).job in known and room.may_start(Lane.read(lane))
+        ]
         rows = tx.all(
             limit_statements.HEADS,
             queue=queue,
@@ -119,7 +138,7 @@ class Room:
     def of_queue(self, queue: str) -> int:
         """How many rows of the queue its own limits still let through."""
         known = catalog.QUEUE_NAMES.get(queue)
-        room = 1_000_000
+        room = ANY
         if known is None:
             return room
         gate = limits.queue_gate(known.name)
@@ -133,9 +152,9 @@ class Room:
         """How many running keys there are of which anything runs: at most so many are full."""
         return sum(map(limits.is_running_key, self._full))
 
-    def may_start(self, lane: Lane, known: Container[str]) -> bool:
-        """Whether somebody runs its job now and its gates let one more row through."""
-        return lane.job in known and self._is_open(lane.job, lane.running_key)
+    def may_start(self, lane: Lane) -> bool:
+        """Whether the gates of a lane let one more row through, its queue's aside."""
+        return self._is_open(lane.job, lane.running_key)
 
     def _is_open(self, name: str, key: str) -> bool:
         job = catalog.BY_NAME.get(name)
@@ -225,4 +244,4 @@ def startable(tx: Transaction, queue: str, jobs: str) -> list[Row]:
     room = Room(tx)
     if room.of_queue(queue) <= 0:
         return []
-    return Turns()._chosen(tx, queue, LOOK, jobs, room)
+    return Turns()._chosen(tx, queue, LOOK, jobs, room, True)

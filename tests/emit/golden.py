@@ -13,6 +13,7 @@ from qgen import overlays
 from qgen.compile import compile
 from qgen.render import is_sql
 from qgen.signature import is_intact
+from qgen.targets import TARGETS
 
 ROOT = Path(__file__).parents[2]
 TEMPLATES = ROOT / "templates"
@@ -23,7 +24,7 @@ EXAMPLE = ROOT / "examples" / "support" / "queue.toml"
 def engine() -> Iterator[tuple[Path, str]]:
     """Every engine file with its signature as it must be."""
     overlays.engine.cache_clear()
-    for folder in ("package", "sqlite", "postgresql", "arq", "tests"):
+    for folder in ("package", "sqlite", "postgresql", "forking", *TARGETS, "tests"):
         for source in overlays.sources(folder):
             if not source.is_rendered:
                 yield TEMPLATES / source.template, overlays.engine(source.template)

@@ -102,7 +102,7 @@ def frozen(tmp_path_factory):
 def spec(version: int) -> str:
     """One of two projects that share some jobs and differ in the rest."""
     jobs = "".join(
-        f'\n[jobs.job_{n}.payload]\nf{version if n % 2 else 0} = "str"\n'
+        f'\n[jobs.job_{n}.payload]\nf{version if n % 2 else 0} = "str?"\n'
         for n in range(version * 10, JOBS + version * 10)
     )
     return SPEC + jobs

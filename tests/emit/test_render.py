@@ -232,6 +232,7 @@ def test_rendered_files_are_a_closed_list():
         if path.parent.name != "migrations"
     }
     assert found == {
+        "celery/knobs.py.j2",
         "handler.py.j2",
         "handlers.py.j2",
         "package/QUEUE.md.j2",
@@ -242,6 +243,7 @@ def test_rendered_files_are_a_closed_list():
         "package/requirements.txt.j2",
         "postgresql/money_statements.py.j2",
         "postgresql/statements.py.j2",
+        "rq/knobs.py.j2",
         "sqlite/money_statements.py.j2",
         "sqlite/statements.py.j2",
         "tests/requirements.txt.j2",

@@ -31,6 +31,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Final, Self
 
+import cells
 import psycopg
 import pytest
 from psycopg.rows import dict_row
@@ -187,7 +188,7 @@ max_wait = "10s"
 
 _numbers = itertools.count(1)
 _logs = itertools.count(1)
-_trees: dict[tuple[str, str, str], Tree] = {}
+_trees: dict[tuple[str, str, str, str], Tree] = {}
 _places = tempfile.TemporaryDirectory(prefix="qgen-engine-")
 
 
@@ -209,13 +210,15 @@ def build(
     spec: str = QUICK + JOBS,
     handlers: str = HANDLERS,
     name: str | None = None,
+    kind: cells.Kind = cells.CHOSEN,
 ) -> Tree:
     """What qgen makes of HEAD and `spec`; built once for each text in this session.
 
     `name`: for two versions of one project, which share their names in Redis; such a
     tree cannot be imported into the test beside the other (`Package.api`).
     """
-    key = (dialect, spec + (name or ""), handlers)
+    spec = kind.spec(spec)
+    key = (kind.target, dialect, spec + (name or ""), handlers)
     if key not in _trees:
         number = next(_numbers)
         own = name or f"tested{number}"
@@ -225,7 +228,15 @@ def build(
         (folder / "queue.toml").write_text(head + spec, "utf-8")
         (folder / "tested_handlers.py").write_text(textwrap.dedent(handlers), "utf-8")
         made = subprocess.run(
-            [sys.executable, "-m", "qgen", "build", "queue.toml", "--target", "arq"],
+            [
+                sys.executable,
+                "-m",
+                "qgen",
+                "build",
+                "queue.toml",
+                "--target",
+                kind.target,
+            ],
             cwd=folder,
             capture_output=True,
             text=True,
@@ -292,6 +303,18 @@ def until(
         time.sleep(0.02)
 
 
+def family(pid: int) -> list[int]:
+    """A process and its descendants, parents first."""
+    found = [pid]
+    listed = subprocess.run(
+        ["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True
+    )
+    pairs = [tuple(map(int, line.split())) for line in listed.stdout.splitlines()]
+    for each in found:
+        found += [child for child, parent in pairs if parent == each]
+    return found
+
+
 # --- running --------------------------------------------------------------------
 
 
@@ -329,9 +352,7 @@ class Worker:
         self.close()
 
     def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait(PATIENCE)
+        self.kill()
         servers.keeper().forget(self.pid)
 
     def send(self, number: signal.Signals) -> None:
@@ -349,8 +370,15 @@ class Worker:
     def thaw(self) -> None:
         self.send(signal.SIGCONT)
 
+    def family(self) -> list[int]:
+        """Its process and those it has started, parents first."""
+        return family(self.pid) if self.running else []
+
     def kill(self) -> None:
-        self.send(signal.SIGKILL)
+        """All of it at once, as the end of a container."""
+        for pid in [self.pid, *self.family()]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.process.wait(PATIENCE)
 
     def terminate(self) -> None:
@@ -467,7 +495,8 @@ class Package:
             for worker in workers:
                 assert worker.running, f"it ended at its start\n{worker.log()}"
             alive = {boot["pid"] for boot in self.boots() if boot["dead_at"] is None}
-            return alive.issuperset(worker.pid for worker in workers)
+            found = (alive & {pid for pid in family(worker.pid)} for worker in workers)
+            return all(found)
 
         until(answer, lambda: "\n".join(worker.log() for worker in workers))
 

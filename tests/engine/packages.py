@@ -7,6 +7,7 @@ API in a child process, and its tables.
 from __future__ import annotations
 
 import atexit
+import compileall
 import contextlib
 import functools
 import json
@@ -34,7 +35,9 @@ def build(spec: str, dialect: str, target: str = "arq") -> Path:
     """The folder to import the package from; built once per process, never changed."""
     folder = Path(tempfile.mkdtemp(prefix=f"qgen-engine-{dialect}-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return trees.build(f"{target}-{dialect}", folder, spec)
+    package = trees.build(f"{target}-{dialect}", folder, spec)
+    compileall.compile_dir(package, quiet=1)  # once, not at the start of each process
+    return package
 
 
 class Package:

@@ -416,6 +416,16 @@ def test_a_cluster_is_refused(make: Make, tmp_path: Path) -> None:
         said = package.run("health")
         assert said.returncode == 1 and "Cluster" in said.stdout + said.stderr
         assert package.api.enqueue(package.api.Work(n=1)).state == "queued"
+        one_sentence(package, "is a Redis Cluster")
+    one_sentence(package, "does not answer")  # it is gone
+
+
+def one_sentence(package: Package, says: str) -> None:
+    """What arq's own command says of a Redis that it cannot use."""
+    with package.start("-m", "arq", f"{package.name}.worker.Main") as worker:
+        assert worker.exit_code() == 2, worker.log()
+        (line,) = worker.log().strip().splitlines()
+        assert says in line
 
 
 def tls(folder: Path, *names: str) -> servers.Tls:

@@ -112,9 +112,7 @@ def opened(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any
     return go
 
 
-@pytest.mark.parametrize(
-    "handler", [generates, agenerates, wrapped(generates), wrapped(agenerates)]
-)
+@pytest.mark.parametrize("handler", [generates, agenerates])
 def test_a_handler_that_yields_is_refused(
     engine: Engine, opened: Callable[..., Any], handler: Any
 ) -> None:
@@ -135,7 +133,23 @@ def test_a_worker_does_not_start_with_a_handler_that_yields(make: Make) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("handler", [returns_one, areturns_one])
+def test_what_consumes_a_generator_is_a_handler(
+    engine: Engine, opened: Callable[..., Any]
+) -> None:
+    """A decorator may hand the values on in its own way."""
+
+    @functools.wraps(generates)
+    def consumes(*args: Any) -> int:
+        return sum(generates(*args))
+
+    assert opened(consumes, "default")
+    ending = attempted(engine, consumes)
+    assert (ending.state, ending.result) == ("completed", "1")
+
+
+@pytest.mark.parametrize(
+    "handler", [returns_one, areturns_one, wrapped(generates), wrapped(agenerates)]
+)
 def test_a_generator_is_no_result(engine: Engine, handler: Any) -> None:
     """Nothing of it has run: the attempt has failed, and is tried again."""
     ending = attempted(engine, handler)
@@ -416,6 +430,21 @@ def test_sensitive_fields_in_results(
     assert operations.show(claim.id)["result"] == shown
     assert [row["result"] for row in operations.listed()] == [shown]
     assert secretive.row(claim.id)["result"] == result
+
+
+@pytest.mark.parametrize(
+    ("result", "shown"),
+    [({"n": 1, "token": "hush"}, {"n": "***", "token": "***"}), ([1], "***")],
+)
+def test_a_result_of_a_job_that_is_gone(
+    secretive: Engine, result: object, shown: object
+) -> None:
+    """Nobody knows which of its fields were sensitive."""
+    boot = secretive.boot()
+    claim = secretive.claimed(boot, secretive.api.Secret(n=1))
+    secretive.finish(secretive.outcomes.completed(secretive.held(claim, boot), result))
+    secretive.package.sql("UPDATE jobs SET job = 'gone'")
+    assert secretive.part("operations").show(claim.id)["result"] == shown
 
 
 def test_the_beginning_of_a_result_is_masked(secretive: Engine) -> None:

@@ -18,15 +18,19 @@ class Worker:
         self.engine = engine
         self.codes: list[int] = []
         (worker,) = engine.part("registry").WORKERS
+        self.service = engine.part("service").Service()
         self.process = engine.part("process").Process(
-            worker, "arq", lambda calls: [call() for call in calls]
+            worker,
+            "arq",
+            lambda calls: [call() for call in calls],
+            self.service.dispatcher,
         )
         self.process._exit = self.codes.append
         self.process.runner._ledger = self.process.ledger
         self.process.beat.start(worker, "arq")
         self.process.ledger.start()
-        self.process.dispatcher.start(("default",))
-        self.process._sweeps.start()
+        self.service.dispatcher.start(("default",), rounds=False)
+        self.service._sweeps.start()
 
     def attempt(self, payload: Any) -> Any:
         """A row that this process has claimed and whose handler does nothing."""
@@ -39,6 +43,7 @@ class Worker:
 def worker(engine: Engine) -> Iterator[Worker]:
     made = Worker(engine)
     yield made
+    made.service.stop_sweeping()
     made.process.close()
 
 

@@ -509,6 +509,42 @@ def test_a_row_that_came_back_is_not_failed(engine: Engine) -> None:
     assert engine.row(message.id)["state"] == "queued"
 
 
+HOUR = -3700
+
+
+@pytest.mark.parametrize(
+    ("payload", "version", "age", "state"),
+    [
+        ('{"n": 1, "lang": "de"}', None, 0, "queued"),  # by newer code
+        ('{"lang": "de"}', None, 0, "queued"),  # a field has another name there
+        ('{"n": 1, "lang": "de"}', None, HOUR, "failed"),  # no deploy takes so long
+        ("{}", None, 0, "failed"),  # nobody reads it
+        ('{"n": "x"}', None, 0, "failed"),
+        ("{}", 0, 0, "queued"),  # older code reads it
+        ("{}", 0, HOUR, "failed"),
+    ],
+    ids=["newer", "renamed", "late", "missing", "wrong", "older", "older-late"],
+)
+def test_what_another_version_reads_is_left_to_it(
+    engine: Engine, payload: str, version: int | None, age: int, state: str
+) -> None:
+    """A row that does not fit here waits for the worker that it fits.  C103."""
+    message = engine.dispatched()
+    when = instant(engine.package.dialect, age)
+    engine.package.sql(
+        f"UPDATE jobs SET created_at = {when}, payload = ?, payload_version = ?"
+        " WHERE id = ?",
+        payload,
+        engine.job["work"].version if version is None else version,
+        message.id,
+    )
+    claims = engine.claims(message, boot=engine.boot())
+    row = engine.row(message.id)
+    assert (row["state"], row["attempt"], claims.admitted) == (state, 0, {})
+    assert row["reason"] == ("unsupported" if state == "queued" else "bad_payload")
+    assert claims.refused == ([message.id] if state == "queued" else [])
+
+
 def test_a_refusal_is_of_its_own_dispatch(engine: Engine) -> None:
     """The row was published again meanwhile: its new mark and time are let alone."""
     message = engine.dispatched()
@@ -519,6 +555,20 @@ def test_a_refusal_is_of_its_own_dispatch(engine: Engine) -> None:
     assert engine.row(message.id) == before
     now = json.dumps([refusal | {"dispatch": message.dispatch}])
     assert len(engine.ask("REFUSE", batch=now)) == 1
+
+
+def test_an_attempt_without_a_start_is_recovered(engine: Engine) -> None:
+    """Somebody's script made the row active and gave it no time."""
+    boot = engine.boot()
+    claim = engine.claimed(boot)
+    engine.package.sql("UPDATE jobs SET started_at = NULL, first_started_at = NULL")
+    with engine.transaction() as tx:
+        tx.run(engine.statements.BOOT_END, boot=boot)
+    (row,) = engine.ask("STRANDED")
+    lost = engine.outcomes.lost(engine.outcomes.Held.of(row))
+    assert engine.finish(lost) == {claim.id: "queued"}
+    (kept,) = engine.package.sql("SELECT outcome FROM jobs_attempts")
+    assert kept["outcome"] == lost.outcome
 
 
 # --- retention ----------------------------------------------------------------------

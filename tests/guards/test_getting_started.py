@@ -169,6 +169,7 @@ def without_notices(printed: str) -> str:
     return "\n".join(x for x in lines if not re.match(r"bash: line \d+: +\d+ ", x))
 
 
+@pytest.mark.long
 def test_the_page_can_be_followed_to_the_letter(shell: Shell) -> None:
     """Each command prints what the page says it prints."""
     with servers.Redis() as redis:

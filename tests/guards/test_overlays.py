@@ -42,7 +42,7 @@ def test_both_dialects_have_the_same_statements() -> None:
 def test_every_statement_is_used() -> None:
     engine = "\n".join(
         path.read_text("utf-8")
-        for folder in ("package", "arq", *DIALECTS)
+        for folder in ("package", "forking", "arq", "rq", *DIALECTS)
         for path in (TEMPLATES / folder).glob("*.py")
     )
     used = set(re.findall(r"statements\.([A-Z_]+)", engine))
@@ -59,8 +59,11 @@ def test_both_databases_have_the_same_functions() -> None:
     }
 
 
-@pytest.mark.parametrize("word", ["sqlite", "postgres", "DIALECT", "arq", "celery"])
+@pytest.mark.parametrize(
+    "word", ["sqlite", "postgres", "DIALECT", "arq", "rq", "celery"]
+)
 def test_no_shared_module_asks_where_it_is(word: str) -> None:
     asking = re.compile(rf"^\s*(el)?if\b.*\b{word}\b", re.MULTILINE | re.IGNORECASE)
-    for path in (TEMPLATES / "package").glob("*.py"):
+    shared = [*TEMPLATES.glob("package/*.py"), *TEMPLATES.glob("forking/*.py")]
+    for path in shared:
         assert not asking.search(path.read_text("utf-8")), path.name

@@ -83,10 +83,10 @@ def mutants(names: Sequence[str] = ()) -> list[Mutant]:
     return [mutant for mutant in found if not names or mutant.name in names]
 
 
-def apply(patch: Path, folder: Path) -> str:
+def apply(patch: Path, folder: Path, *options: str) -> str:
     """Patch a copy of the project; what git said if it cannot."""
     # Little context, so that an edit beside it does not matter.
-    command = ["git", "apply", "-C1", "--whitespace=nowarn", str(patch)]
+    command = ["git", "apply", "-C1", "--whitespace=nowarn", *options, str(patch)]
     # The copy is no repository, and must not be taken for a part of one.
     env = os.environ | {"GIT_CEILING_DIRECTORIES": str(folder.parent)}
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)

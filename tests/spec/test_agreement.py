@@ -4,6 +4,7 @@ QGEN_SPECS=10000 runs the full count; the default keeps the suite short.
 """
 
 import importlib.util
+import json
 import math
 import os
 import tomllib
@@ -12,6 +13,7 @@ from keyword import iskeyword
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
 from qgen.front import analyse
@@ -22,6 +24,9 @@ from qgen.spec.validate import validator
 from qgen.spec.words import WORDS
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*/*.toml"))
+EXAMPLES = [path for path in EXAMPLES if "approvals" not in path.name]
 CASES = sorted((HERE.parent / "cases").glob("*/queue.toml"))
 COUNT = int(os.environ.get("QGEN_SPECS", "1000"))
 PART = 100
@@ -51,6 +56,16 @@ def test_over_the_cases(path):
     source = read(path.read_bytes(), "queue.toml")
     if isinstance(source, Source):
         agree(source.data)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_the_printed_schema_takes_the_examples(path):
+    """As an editor reads it, that knows nothing of qgen."""
+    printed = json.loads((ROOT / "schema/v1/queue.schema.json").read_text("utf-8"))
+    tool = Draft202012Validator(printed)
+    data = tomllib.loads(path.read_text("utf-8"))
+    tool.validate(data)
+    assert not tool.is_valid(data | {"jbos": {}})
 
 
 @pytest.mark.parametrize("start", range(0, COUNT, PART))

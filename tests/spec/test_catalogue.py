@@ -2,12 +2,20 @@
 
 import pytest
 
-from qgen.diagnostics.catalogue import ALL, KINDS, approved, codes_of, files, later
+from qgen.diagnostics.catalogue import (
+    ALL,
+    KINDS,
+    approved,
+    codes_of,
+    files,
+    later,
+    waiting,
+)
 from qgen.diagnostics.page import explanation
 from qgen.front import analyse
 
 RANGES = {"text": 0, "keys": 1, "values": 2, "names": 3, "relations": 4, "later": 8}
-ON_DISK = [*codes_of(files), *codes_of(approved)]
+ON_DISK = [*codes_of(files), *codes_of(approved), *codes_of(waiting)]
 EXAMPLES = [code for code in ALL.values() if code not in ON_DISK]
 # Beside what it shows, an example may draw warnings and "not built yet".
 BESIDE = {code.code for code in ALL.values() if code.severity == "warning"}

@@ -37,11 +37,7 @@ def test_money_builds():
 
 def test_the_whole_spec_is_refused_key_by_key_and_for_nothing_else():
     assert refused(WHOLE) == [
-        ("recycle_after_jobs = 500", "QG805"),
-        ('on_start = "support.clients:open"', "QG805"),
-        ('on_stop = "support.clients:close"', "QG805"),
         ("[schedules.morning_digest]", "QG802"),
-        ('SUPPORT_CONCURRENCY = "workers.main.concurrency"', "QG806"),
         ('DIGEST_CRON = "schedules.morning_digest.cron"', "QG806"),
     ]
 

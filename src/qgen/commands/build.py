@@ -15,13 +15,13 @@ def run(spec: str, target: str | None, force: bool, **options: Any) -> int:
     """Build a spec.  Writes nothing unless all of it rendered, formatted and linted."""
     output = say.Output(**options)
     with output.stage("compiling"):
-        job = work.compiled(spec, target)
+        job = work.compiled(spec, target, force)
     if not job.compilation.may_be_written:
         return _refused(job, output)
     try:
         with job.private.alone(lambda: output.note("waiting for another qgen build")):
             if not job.is_current():
-                job = work.compiled(spec, target)
+                job = work.compiled(spec, target, force)
             if not job.compilation.may_be_written:
                 return _refused(job, output)
             with job.private.stage() as stage:

@@ -24,7 +24,7 @@ def run(spec: str, target: str | None, **options: Any) -> int:
         *job.compilation.diagnostics,
         *findings.findings(work.steps(job), job.folder),
     ]
-    if lock.paths_of(job.committed) != lock.paths_of(job.lock):
+    if lock.parse(job.committed) != lock.parse(job.lock):
         found.append(findings.lock_finding(job.folder + lock.NAME))
     said = output.end([*found, *work.stub_findings(job)])
     if not has_errors(found):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from qgen.targets import COMING, TARGETS
+from qgen.targets import TARGETS
 
 
 def run(format: str = "text") -> int:
-    """Print the backends that are built, and the names of those that are not yet."""
+    """Print the backends."""
     if format == "json":
         print(json.dumps(document(), indent=2))
         return 0
@@ -19,8 +19,6 @@ def run(format: str = "text") -> int:
         for ability in backend.abilities:
             note = f" ({ability.note})" if ability.note else ""
             print(f"  {ability.how:9} {ability.feature}{note}")
-    for name in COMING:
-        print(f"{name}: not built yet in this version of qgen")
     return 0
 
 
@@ -34,4 +32,4 @@ def document() -> dict[str, object]:
         }
         for name, backend in TARGETS.items()
     }
-    return {"targets": built, "not_built_yet": list(COMING)}
+    return {"targets": built}

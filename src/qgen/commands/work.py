@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from .. import __version__, approvals, lock
+from .. import __version__, approvals, lock, waiting
 from ..compile import Compilation, compile
 from ..diagnostics.value import Diagnostic
 from ..emit import findings, plan
@@ -67,9 +67,10 @@ class Work:
     @property
     def lock(self) -> str:
         """The lock's text after a build."""
-        return lock.text_of(
-            self.compilation.files, (f"qgen {__version__}", *versions())
-        )
+        made = self.compilation
+        payloads = waiting.payloads(made.model) if made.model is not None else {}
+        tools = (f"qgen {__version__}", *versions())
+        return lock.text_of(made.files, payloads, tools)
 
 
 def read(spec: str) -> tuple[Path, bytes]:
@@ -92,14 +93,18 @@ def work(spec: str, target: str | None) -> Work:
         return proved(job, Path(place))
 
 
-def compiled(spec: str, target: str | None) -> Work:
-    """Compile a spec.  Raises Stop."""
+def compiled(spec: str, target: str | None, force: bool = False) -> Work:
+    """Compile a spec; with ``force`` no row waits that it would have to fit.
+
+    Raises Stop.
+    """
     path, data = read(spec)
     tree = Tree(path.parent)
     committed = _read(lambda: tree.look(lock.NAME).text or "")
     approved = _read(lambda: tree.look(approvals.NAME).text or "")
     book = approved.encode("utf-8", "surrogateescape")
-    compilation = compile(data, spec, target, committed, book)
+    known = lock.without_payloads(committed) if force else committed
+    compilation = compile(data, spec, target, known, book)
     folder = spec[: -len(path.name)]
     return Work(path, data, compilation, committed, approved, folder)
 
@@ -119,11 +124,13 @@ def proved(work: Work, place: Path) -> Work:
     )
     if not new:
         return work
-    # Where an import comes from is read off the files beside it; jobs have none such.
+    # Where an import comes from is read off the files beside it.  Jobs have none such,
+    # and need none: they import relatively, or what every project has installed.
     python = (
         f.path for f in files if f.path.endswith(".py") and "/jobs/" not in f.path
     )
-    changed = finish(new, place, python)
+    only_jobs = all("/jobs/" in path for path in new)
+    changed = finish(new, place, () if only_jobs else python)
     final = tuple(
         file.with_text(changed[file.path]) if file.path in changed else file
         for file in files

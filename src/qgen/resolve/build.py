@@ -24,7 +24,14 @@ def build(draft: Draft) -> model.Model:
     """The model.  The draft has passed every pass."""
     spec = draft.spec
     workers = tuple(
-        model.Worker(name, tuple(draft.served(worker)), worker.concurrency)
+        model.Worker(
+            name,
+            tuple(draft.served(worker)),
+            worker.concurrency,
+            worker.recycle_after_jobs,
+            worker.on_start,
+            worker.on_stop,
+        )
         for name, worker in sorted(draft.workers.items())
     )
     grace = seconds(spec.shutdown.grace)
@@ -52,7 +59,9 @@ def build(draft: Draft) -> model.Model:
             limit(spec.retention.failed),
             limit(spec.retention.cancelled),
         ),
-        target=target(TARGETS[draft.target], spec.record.dialect, grace, workers),
+        target=target(
+            TARGETS[draft.target], spec.record.dialect, grace, workers, knobs(draft)
+        ),
         retries=retries(draft),
         queues=tuple(
             model.Queue(
@@ -64,6 +73,7 @@ def build(draft: Draft) -> model.Model:
         jobs=tuple(job(draft, name) for name in sorted(draft.jobs)),
         spend=model.Spend(spec.spend.unit, spec.spend.timezone),
         agents=tuple(agent(name, each) for name, each in sorted(spec.agents.items())),
+        overrides=tuple(model.Override(*each) for each in sorted(spec.env.items())),
     )
     return replace(made, facts=facts(draft, made))
 
@@ -85,12 +95,21 @@ def target(
     dialect: str,
     grace: float,
     workers: tuple[model.Worker, ...],
+    knobs: tuple[tuple[str, str], ...],
 ) -> model.Target:
     """The backend with what follows from the spec."""
     needs = (*backend.requirements, *DRIVERS[dialect], PYDANTIC)
     return model.Target(
-        backend.name, tuple(sorted(needs)), backend.settings(grace, workers)
+        backend.name, tuple(sorted(needs)), backend.settings(grace, workers), knobs
     )
+
+
+def knobs(draft: Draft) -> tuple[tuple[str, str], ...]:
+    """The chosen target's table, with its defaults."""
+    if draft.target not in shape.KNOBS:
+        return ()
+    given = getattr(draft.spec.targets, draft.target) or shape.KNOBS[draft.target]()
+    return tuple(sorted(given.model_dump(exclude_none=True).items()))
 
 
 def retries(draft: Draft) -> tuple[model.Retry, ...]:

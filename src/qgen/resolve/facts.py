@@ -69,9 +69,13 @@ def workers(draft: Draft, model: Model) -> Iterator[Fact]:
         for key, value in (
             ("queues", list(worker.queues)),
             ("concurrency", worker.concurrency),
+            ("recycle_after_jobs", worker.recycle_after_jobs),
+            ("on_start", worker.on_start),
+            ("on_stop", worker.on_stop),
         ):
-            origin: Origin = "GIVEN" if key in keys else "ASSUMED"
-            yield Fact(f"workers.{worker.name}.{key}", origin, written(value))
+            if value is not None:
+                origin: Origin = "GIVEN" if key in keys else "ASSUMED"
+                yield Fact(f"workers.{worker.name}.{key}", origin, written(value))
 
 
 def jobs(draft: Draft, model: Model) -> Iterator[Fact]:

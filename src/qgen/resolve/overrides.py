@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from qgen.diagnostics.catalogue import relations as codes
@@ -12,28 +13,69 @@ from qgen.spec.messages import shown
 from qgen.spec.shape import Shape
 from qgen.spec.suggest import nearest
 
-# (table, key) that a deployment may change.
-ALLOWED: Final = frozenset(
-    {
-        ("workers", "concurrency"),
-        ("queues", "rate"),
-        ("queues", "max_running"),
-        ("agents", "rate"),
-        ("jobs", "max_running"),
-        ("schedules", "cron"),
-        ("schedules", "every"),
-        ("schedules", "enabled"),
-    }
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How the package reads a variable: a function of its ``overrides``, what that takes
+    beside the variable and the spec's value, and what a person may write."""
+
+    reader: str
+    takes: tuple[int, ...]
+    write: str
+
+
+MOST_SLOTS: Final = 10_000
+MOST_RUNNING: Final = 1_000_000
+RUNNING: Final = Kind(
+    "count", (MOST_RUNNING,), f"a whole number from 1 to {MOST_RUNNING}"
 )
-RETENTION: Final = ("completed", "failed", "cancelled")
+RATE: Final = Kind("rate", (), 'a rate such as "60/1m", or "none"')
+RETENTION: Final = Kind("retention", (), 'a duration such as "30d", or "none"')
+
+# (table, key) that a deployment may change.
+ALLOWED: Final[Mapping[tuple[str, str], Kind]] = {
+    ("workers", "concurrency"): Kind(
+        "count", (MOST_SLOTS,), f"a whole number from 1 to {MOST_SLOTS}"
+    ),
+    ("queues", "rate"): RATE,
+    ("queues", "max_running"): RUNNING,
+    ("agents", "rate"): RATE,
+    ("jobs", "max_running"): RUNNING,
+    ("schedules", "cron"): Kind("cron", (), 'a cron line such as "30 7 * * 1-5"'),
+    ("schedules", "every"): Kind("every", (), 'a duration of at least "1s"'),
+    ("schedules", "enabled"): Kind("flag", (), '"true" or "false"'),
+    ("retention", "completed"): RETENTION,
+    ("retention", "failed"): RETENTION,
+    ("retention", "cancelled"): RETENTION,
+}
+
+
+def kind_of(key: str) -> Kind:
+    """How the value at a path of the spec is read."""
+    parts = key.split(".")
+    return ALLOWED[parts[0], parts[-1]]
 
 
 def check(draft: Draft) -> Iterator[Finding]:
     """Each variable."""
     allowed = sorted(overridable(draft))
+    first: dict[str, str] = {}
     for variable, key in draft.spec.env.items():
         at = ("env", variable)
         if key in allowed:
+            earlier = first.setdefault(key, variable)
+            if earlier != variable:
+                message = f"`{key}` is overridden by `{earlier}` already."
+                write = "leave it to one variable"
+                also = ((("env", earlier), "already here"),)
+                yield Finding(codes.ENV_PATH, at, message, write, also=also)
+            continue
+        if (other := instead(draft, key)) is not None:
+            message = (
+                f"this schedule starts by `{other}`, which `{key}` cannot replace."
+            )
+            write = f"override its {other}"
+            yield Finding(codes.ENV_PATH, at, message, write)
             continue
         if exists(draft, key):
             message = (
@@ -53,12 +95,30 @@ def check(draft: Draft) -> Iterator[Finding]:
 
 def overridable(draft: Draft) -> Iterator[str]:
     """Every key of this spec that a deployment may override."""
-    yield from (f"retention.{state}" for state in RETENTION)
     for table, key in ALLOWED:
+        if table == "retention":
+            yield f"{table}.{key}"
+            continue
         names = draft.workers if table == "workers" else getattr(draft.spec, table)
         if table == "queues":
             names = draft.queues
-        yield from (f"{table}.{name}.{key}" for name in names)
+        for name in names:
+            if instead(draft, f"{table}.{name}.{key}") is None:
+                yield f"{table}.{name}.{key}"
+
+
+def instead(draft: Draft, key: str) -> str | None:
+    """The key that a schedule starts by, where an override names the other one."""
+    parts = key.split(".")
+    if (
+        len(parts) != 3
+        or parts[0] != "schedules"
+        or parts[1] not in draft.spec.schedules
+    ):
+        return None
+    other = {"cron": "every", "every": "cron"}.get(parts[2])
+    schedule = draft.spec.schedules[parts[1]]
+    return other if other and getattr(schedule, other) is not None else None
 
 
 def exists(draft: Draft, key: str) -> bool:

@@ -16,10 +16,6 @@ from qgen.spec.spans import Path
 
 UNBUILT: Final[tuple[tuple[str, Code], ...]] = (
     ("schedules.*", later.SCHEDULES),
-    ("workers.*.recycle_after_jobs", later.PROCESS),
-    ("workers.*.on_start", later.PROCESS),
-    ("workers.*.on_stop", later.PROCESS),
-    ("env.*", later.OVERRIDES),
     ("record.existing=true", later.ADOPTION),
     ("record.id_type", later.ADOPTION),
     ("record.columns", later.ADOPTION),
@@ -28,19 +24,38 @@ UNBUILT: Final[tuple[tuple[str, Code], ...]] = (
     ("record.versions", later.ALEMBIC),
 )
 
+# Of the knobs of the chosen target.
+KNOBS: Final = ("poll_delay",)
+
 
 def unbuilt(data: dict[str, Any], target: str) -> Iterator[Finding]:
     """One finding for each key that is not built yet.
 
     Knobs of another target than the chosen one are ignored, as the language says.
     """
-    lines = [*UNBUILT, (f"targets.{target}.*", later.KNOBS)]
+    lines = [*UNBUILT, *((f"targets.{target}.{knob}", later.KNOBS) for knob in KNOBS)]
     for line, code in lines:
         pattern, _, value = line.partition("=")
         for each in dict.fromkeys((pattern, pattern.replace("jobs.*", "defaults"))):
             for path, found in matches(data, tuple(each.split(".")), ()):
                 if not value or found == {"true": True}.get(value, value):
                     yield refusal(code, path)
+    yield from overrides(data)
+
+
+def overrides(data: dict[str, Any]) -> Iterator[Finding]:
+    """Variables that would override a key that is not built yet."""
+    patterns = [line.split(".") for line, _ in UNBUILT if "=" not in line]
+    for path, key in matches(data, ("env", "*"), ()):
+        parts = key.split(".") if isinstance(key, str) else []
+        if any(_fits(pattern, parts) for pattern in patterns):
+            yield refusal(later.OVERRIDES, path)
+
+
+def _fits(pattern: list[str], parts: list[str]) -> bool:
+    """True for a path that a pattern names, or one below it."""
+    pairs = list(zip(pattern, parts, strict=False))
+    return len(parts) >= len(pattern) and all(p in ("*", part) for p, part in pairs)
 
 
 def matches(node: Any, pattern: Path, path: Path) -> Iterator[tuple[Path, Any]]:

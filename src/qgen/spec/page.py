@@ -32,6 +32,8 @@ this version does not build it yet.
   characters. `wire` keeps a foreign name of a job.
 - A payload field is a type, or a table with `type` and limits. A `T?` may be left out and
   is null then. `min` and `max` are inclusive.
+- A payload is a pydantic model in its usual mode: the text `"1"` is taken for an `int`
+  and stored as 1, a float with a fraction is refused.
 - `[defaults]` takes any key of a job but its payload, for the jobs that do not give it.
 """
 NAMES: Final = {"jobs": "<job>", "payload": "<field>"}
@@ -83,7 +85,7 @@ def later(key: str) -> str:
     """A mark for a key, a table of it, or one of its values, that is refused for now."""
     parts = key.replace("<job>", "*").replace("<name>", "*").split(".")
     names = [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
-    for line, _ in (*UNBUILT, ("targets", None), ("env", None)):
+    for line, _ in (*UNBUILT, ("targets", None)):
         pattern, _, value = line.partition("=")
         if pattern in names:
             return f" *(`{value}`: later)*" if value else " *(later)*"

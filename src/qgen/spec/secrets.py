@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 from qgen.diagnostics.catalogue import values
@@ -60,6 +61,7 @@ def is_secret_name(name: str) -> bool:
     return bool(SECRET_NAME.search(name)) and not COUNTED.search(name.lower())
 
 
+@lru_cache(4096)  # specs say the same few words again and again
 def looks_secret(text: str) -> bool:
     """True for a text with the shape of a credential, or one that only chance writes."""
     return bool(SHAPES.search(text)) or is_random(text)

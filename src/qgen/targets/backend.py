@@ -29,7 +29,8 @@ class Backend:
     """A backend: what an installation needs, what it can, what it is set to.
 
     ``settings`` derives what the spec never says by hand, from the grace (seconds) and
-    the workers.
+    the workers.  ``shares`` names overlays of ``templates/`` that it has in common with
+    other backends, beside the one of its own name.
     """
 
     name: str
@@ -37,3 +38,4 @@ class Backend:
     requirements: tuple[str, ...]
     abilities: tuple[Ability, ...]
     settings: Callable[[float, tuple[Worker, ...]], tuple[Setting, ...]]
+    shares: tuple[str, ...] = ()

@@ -105,7 +105,7 @@ class Desk:
         """One round over every window: what would be published, in order."""
         dispatch = self.part("dispatch")
         with self.engine.transaction() as tx:
-            return list(dispatch.fill(tx, dispatch.Fleet.read(tx), self.turns))
+            return list(dispatch.chosen(tx, dispatch.Fleet.read(tx), self.turns))
 
     def claim(self, messages: Iterable[Any], boot: str = "") -> Any:
         with self.engine.transaction() as tx:

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import time
 
 LEDGER = os.environ["QGEN_TEST_LEDGER"]
@@ -114,6 +115,20 @@ async def impatient(job, payload):
     except TimeoutError:
         note("caught", job, payload.n)
     return "fine"
+
+
+async def locker(job, payload):
+    """Keeps a write transaction of its own open on the record's file."""
+    note("start", job, payload.n)
+    path = os.environ["QGEN_TEST_ENGINE_DATABASE"].removeprefix("sqlite:///")
+    own = sqlite3.connect(path)
+    own.execute("CREATE TABLE IF NOT EXISTS tickets (n integer)")
+    own.execute("INSERT INTO tickets VALUES (1)")
+    try:
+        return await buy(job, payload, "s0")
+    finally:
+        own.rollback()
+        own.close()
 
 
 async def loop(job, payload):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -222,3 +223,35 @@ def test_the_doctor_finds_and_repairs_a_counter(
     assert finding["fix"] == "repaired"
     shop.audit(package)
     assert package.run("doctor").returncode == 0
+
+
+def test_the_doctor_finds_a_paid_job_without_calls(
+    open_shop: Shop, bill: Provider
+) -> None:
+    package = open_shop(SPEC + job("lazy", "0.10", "big", does="free"), bill)
+    package.api.enqueue_many([package.api.Lazy(n=n) for n in range(2)])
+    package.api.enqueue(package.api.Dear())
+    with package.worker():
+        package.settled()
+    done = package.run("doctor", "--json")
+    (finding,) = json.loads(done.stdout)["findings"]
+    assert done.returncode == 1
+    assert "paid job lazy" in finding["symptom"]
+    assert "2 ended without a call" in finding["evidence"]
+    shop.audit(package)
+
+
+def test_a_job_does_not_wait_for_room_that_it_holds_itself(
+    open_shop: Shop, keyed_bill: Provider
+) -> None:
+    keys = 'provider_keys = true\nprovider_key_ttl = "24h"'
+    spec = agent("keyed", 'day = "0.40"', keys) + job(
+        "sure", "0.40", "keyed", does="work"
+    )
+    package = open_shop(spec, keyed_bill)
+    id_ = package.api.enqueue(package.api.Sure(do="reset ok")).id
+    with package.worker():
+        row = package.in_state(id_, "completed")
+    assert (row["attempt"], row["cost"]) == (2, 20_000)
+    assert len(keyed_bill.charges()) == 1
+    shop.audit(package)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -28,6 +31,8 @@ SPEC = (
     + agent("again", 'day = "1000"', 'on_unknown = "retry"')
     + job("twice", "0.20", "again", does="crash")
 )
+
+ONCE = "\n[retries.once]\ntries = 1\n"
 
 
 def called(bill: Provider, times: int = 1) -> None:
@@ -248,7 +253,7 @@ def database_url(
         yield url
 
 
-@pytest.mark.parametrize("seconds", [2, 12])
+@pytest.mark.parametrize("seconds", [2, 12, *([20, 180] if faults.LONG else [])])
 def test_database_away_between_call_and_settle(
     open_shop: Shop,
     bill: Provider,
@@ -294,4 +299,50 @@ def test_what_could_not_be_written_waits_in_the_spool(
     assert row["cost"] == 20_000
     assert len(bill.charges()) == 1
     assert not list(spool.iterdir())
+    shop.audit(package)
+
+
+@faults.on("sqlite")
+def test_a_handler_that_locks_the_record_is_told(
+    open_shop: Shop, bill: Provider
+) -> None:
+    package = open_shop(SPEC + job("locker", more='retry = "once"') + ONCE, bill)
+    with package.worker():
+        id_ = package.api.enqueue(package.api.Locker()).id
+        row = package.in_state(id_, "failed")
+        package.in_state(package.api.enqueue(package.api.Work()).id, "completed")
+    assert "commit it before job.paid_call" in str(row["error"])
+    assert not [charge for charge in bill.charges() if charge.job == id_]
+    shop.audit(package)
+
+
+def test_two_operators_at_once_replay_once(open_shop: Shop, bill: Provider) -> None:
+    package = open_shop(
+        SPEC + job("once", more='retry = "once"', does="work") + ONCE, bill
+    )
+    said = ("--by", "ann", "--note", "fixed", "--limit", "10")
+    with package.worker():
+        payloads = [package.api.Once(n=n, then="raise") for n in range(5)]
+        ids = [each.id for each in package.api.enqueue_many(payloads)]
+        for id_ in ids:
+            cause = package.in_state(id_, "failed")["cause"]
+        package.json("dead-letters", "approve", cause, *said)
+        barrier = threading.Barrier(2)
+
+        def press(_turn: int) -> list[str]:
+            barrier.wait()
+            pressed = package.run("dead-letters", "replay", cause, "--json")
+            # one who comes after the other finds none left
+            return list(json.loads(pressed.stdout).get("replayed", ()))
+
+        with ThreadPoolExecutor(2) as two:
+            replayed = [id_ for found in two.map(press, range(2)) for id_ in found]
+        assert sorted(replayed) == sorted(ids)
+        until(
+            lambda: {row["attempt"] for row in package.rows("state = 'failed'")} == {2},
+            "the replayed jobs",
+        )
+    # its step was settled: nobody buys it again, however often it runs
+    assert set(bill.billed().values()) == {1}
+    assert {row["replays"] for row in package.rows()} == {1}
     shop.audit(package)

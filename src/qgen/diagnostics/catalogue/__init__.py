@@ -2,7 +2,8 @@
 
 It feeds ``qgen explain``, docs/diagnostics.md and SARIF.  To add a code, write it down
 in the module of its kind, with an example; a test demands that the example fires it.
-(Codes of ``files`` and ``approved`` are about a disk: tests/emit fires each.)
+(Codes of ``files``, ``approved`` and ``waiting`` are about a disk: tests/emit fires
+each.)
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from qgen.diagnostics.catalogue import (
     relations,
     text,
     values,
+    waiting,
 )
 from qgen.diagnostics.catalogue.code import Code
 
@@ -31,6 +33,7 @@ KINDS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Not built yet", later),
     ("Generated files", files),
     ("Approvals", approved),
+    ("Rows that wait", waiting),
 )
 
 

@@ -13,18 +13,11 @@ SCHEDULES = Code(
     "Jobs that start by the clock." + WHY,
     '[schedules.nightly]\njob = "digest"\nevery = "1d"\n\n[jobs.digest]\n',
 )
-PROCESS = Code(
-    "QG805",
-    "process hooks: not built yet",
-    "Hooks at start and stop of a worker, and its recycling." + WHY,
-    '[workers.main]\non_start = "support.clients:open"\n',
-)
 OVERRIDES = Code(
     "QG806",
-    "environment overrides: not built yet",
-    "Keys that a deployment may override." + WHY,
-    "[workers.main]\nconcurrency = 4\n\n[env]\n"
-    'SUPPORT_CONCURRENCY = "workers.main.concurrency"\n',
+    "override of a key that is not built yet",
+    "A variable of `[env]` that leads to a key which is refused itself." + WHY,
+    '[queues.default]\n\n[env]\nSUPPORT_RUNNING = "queues.default.max_running"\n',
 )
 ADOPTION = Code(
     "QG807",
@@ -38,12 +31,6 @@ ALEMBIC = Code(
     "Migrations as alembic revisions. Numbered SQL files and the package's own"
     " `migrate` work without alembic." + WHY,
     '[record]\nmigrations = "alembic"\n',
-)
-TARGET = Code(
-    "QG809",
-    "target: not built yet",
-    "The backends rq and celery." + WHY,
-    '[project]\nname = "support"\ntarget = "rq"\n',
 )
 KNOBS = Code(
     "QG810",

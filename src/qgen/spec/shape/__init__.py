@@ -7,7 +7,8 @@ absent key means, and ``None`` there means that the description tells.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Final, Literal
 
 from qgen.spec.shape.base import Shape, key, needed
 from qgen.spec.shape.jobs import Defaults, FieldTable, Job, Schedule
@@ -23,6 +24,7 @@ from qgen.spec.shape.work import Agent, CapEach, Queue, Retry, Spend, Windows, W
 from qgen.spec.words import Duration, Name, Reference, Variable
 
 __all__ = [
+    "KNOBS",
     "Agent",
     "CapEach",
     "Defaults",
@@ -54,7 +56,9 @@ class Arq(Shape):
 class Rq(Shape):
     """The knobs of rq."""
 
-    fork: bool = key(True, "A process of its own for each job.")
+    worker: Literal["fork", "simple"] = key(
+        "fork", "`fork`: a process of its own for each job; `simple`: none."
+    )
 
 
 class Celery(Shape):
@@ -69,6 +73,9 @@ class Targets(Shape):
     arq: Arq | None = key(None, "For arq.")
     rq: Rq | None = key(None, "For rq.")
     celery: Celery | None = key(None, "For celery.")
+
+
+KNOBS: Final[Mapping[str, type[Shape]]] = {"arq": Arq, "rq": Rq, "celery": Celery}
 
 
 class Spec(Shape):

@@ -20,4 +20,6 @@ def needed(description: str, **limits: Any) -> Any:
 class Shape(BaseModel):
     """A table: no unknown keys, no conversions (a boolean is no number)."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, defer_build=True
+    )

@@ -37,7 +37,7 @@ def settings(grace: float, workers: tuple[Worker, ...]) -> tuple[Setting, ...]:
     )
 
 
-ARQ: Final = Backend(
+BACKEND: Final = Backend(
     name="arq",
     summary="coroutines in one process; only maintained, no longer developed",
     # arq needs a redis client below 6; the generated broker speaks to it directly.

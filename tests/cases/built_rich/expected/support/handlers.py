@@ -5,8 +5,13 @@ raises is retried as the spec says.
 """
 
 from support_queue import DraftReply
+from support_queue.hooks import WorkerContext
 from support_queue.runner import JobContext
 
 
 async def draft_reply(job: JobContext, payload: DraftReply) -> None:
     raise NotImplementedError("write support.handlers:draft_reply")
+
+
+async def open_clients(worker: WorkerContext) -> None:
+    raise NotImplementedError("write support.handlers:open_clients")

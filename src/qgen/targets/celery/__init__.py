@@ -1,0 +1,76 @@
+"""celery: a pool of processes or threads, on Redis."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from qgen.model import Setting, Worker
+from qgen.targets.backend import Ability, Backend
+
+# After the grace: 5 s in which handlers may stop, 10 s for what is still to be written,
+# and then 10 s for celery's own end (templates/celery/life.py: HANGS).
+FINAL_WRITES: Final = 15.0
+MARGIN: Final = 20.0
+
+
+def settings(grace: float, workers: tuple[Worker, ...]) -> tuple[Setting, ...]:
+    """What follows from the spec."""
+    stop = grace + FINAL_WRITES + MARGIN
+    slots = sum(worker.concurrency for worker in workers)
+    return (
+        Setting(
+            "stop_grace_period",
+            f"{stop:.0f}s",
+            "shutdown.grace, the final writes and 20s: a supervisor that kills earlier"
+            " turns every stop into a crash",
+        ),
+        Setting(
+            "worker_concurrency",
+            str(slots),
+            "the concurrency of each worker: so many processes or threads of its pool,"
+            " each with one job at a time",
+        ),
+        Setting(
+            "worker_prefetch_multiplier, worker_disable_prefetch",
+            "1, True",
+            "a worker takes what it can begin; the backlog stays in the database",
+        ),
+        Setting(
+            "visibility_timeout",
+            "the longest timeout + 10m",
+            "celery puts a message back no earlier than recovery has acted; read back"
+            " from the transport at start",
+        ),
+        Setting(
+            "task_ignore_result, task_acks_late",
+            "True, False",
+            "retries and results are the record's; celery's own are off",
+        ),
+    )
+
+
+BACKEND: Final = Backend(
+    name="celery",
+    summary="a pool of processes (prefork) or of threads",
+    # kombu's extra names the redis client that fits it.
+    requirements=("celery[redis]>=5.5,<5.8",),
+    abilities=(
+        Ability(
+            "async handlers", "emulated", "on an event loop; celery awaits nothing"
+        ),
+        Ability("plain handlers", "native"),
+        Ability("several queues in one worker", "native"),
+        Ability("retries, ladders, never, only", "emulated", "by the record"),
+        Ability("delays", "emulated", "by the record; no eta stands in Redis"),
+        Ability("priorities", "emulated", "by the record, and by a list for high ones"),
+        Ability("unique jobs", "emulated", "by the record; celery never dedupes"),
+        Ability("timeouts", "emulated", "by the worker's own deadline and watchdog"),
+        Ability("TLS to Redis", "native", "verified, host name included"),
+        Ability("RabbitMQ, SQS and other transports", "refused", "use Redis"),
+        Ability("pools gevent and eventlet", "refused", "use prefork or threads"),
+        Ability("Redis Sentinel", "refused", "name the address of one server"),
+        Ability("Redis Cluster", "refused", "name the address of one server"),
+    ),
+    settings=settings,
+    shares=("forking",),
+)
