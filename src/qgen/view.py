@@ -104,22 +104,32 @@ def decimal(millionths: int) -> Code:
     return Code(units.decimal(millionths))
 
 
-def queue(queue: Queue) -> Code:
+def queue(model: Model, queue: Queue) -> Code:
     """The registry's entry of a queue."""
+    at = f"queues.{queue.name}"
     parts = [f"name={literal.literal(queue.name)}"]
     if queue.aliases:
         parts.append(f"aliases={literal.literal(queue.aliases)}")
-    if queue.max_running is not None:
-        parts.append(f"max_running={literal.literal(queue.max_running)}")
-    if queue.rate is not None:
-        parts.append(f"rate={rate(queue.rate)}")
+    if is_set(model, f"{at}.max_running", queue.max_running):
+        most = value(model, f"{at}.max_running", queue.max_running)
+        parts.append(f"max_running={most}")
+    if is_set(model, f"{at}.rate", queue.rate):
+        parts.append(f"rate={rate(model, f'{at}.rate', queue.rate)}")
     return Code(f"Queue({', '.join(parts)})")
 
 
-def rate(rate: Rate) -> Code:
-    """The registry's entry of a rate."""
-    starts, seconds = literal.literal(rate.starts), literal.literal(rate.seconds)
-    return Code(f"Rate(starts={starts}, seconds={seconds})")
+def is_set(model: Model, key: str, value: object) -> bool:
+    """Whether a limit stands in the spec, or a deployment may set it."""
+    return value is not None or model.variable(key) is not None
+
+
+def rate(model: Model, key: str, rate: Rate | None) -> Code:
+    """A rate as code; where a variable may override it, its reading."""
+    code = "None"
+    if rate is not None:
+        starts, seconds = literal.literal(rate.starts), literal.literal(rate.seconds)
+        code = f"Rate(starts={starts}, seconds={seconds})"
+    return value(model, key, Code(code))
 
 
 def requirement(line: str) -> Code:

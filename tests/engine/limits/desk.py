@@ -23,8 +23,7 @@ JOBS: Final = {
     "free": "",
     "paid": 'agent = "writer"\nmax_cost = "0.01"',
 }
-SPEC: Final = (
-    """
+SPEC: Final = """
 [stall]
 heartbeat = "60s"
 after = "1h"
@@ -42,9 +41,8 @@ rate = "3/2s"
 owner = "me"
 cap = { day = "1000" }
 rate = "2/10m"
-"""
-    + "".join(
-        f"""
+""" + "".join(
+    f"""
 [jobs.{name}]
 handler = "tested_handlers:work"
 {more}
@@ -53,9 +51,7 @@ n = {{ type = "int", default = 1 }}
 who = {{ type = "str", default = "" }}
 mode = {{ type = "str", default = "" }}
 seconds = {{ type = "float", default = 0.0 }}
-"""
-        for name, more in JOBS.items()
-    )
+""" for name, more in JOBS.items()
 )
 
 

@@ -15,7 +15,10 @@ def test_a_paused_queue_starts_nothing(desk: Desk) -> None:
     assert pauses.pause("default", "Ada", "a fault") == {"paused": ["default"]}
     claims = desk.claim(messages)
     assert claims.refused == [taken]
-    assert desk.reasons([taken, waits]) == {("queued", "paused"): 1, ("queued", None): 1}
+    assert desk.reasons([taken, waits]) == {
+        ("queued", "paused"): 1,
+        ("queued", None): 1,
+    }
     assert desk.row(taken)["attempt"] == 0
     assert desk.fill() == []
     late = desk.engine.api.enqueue(desk.engine.api.Free(n=3)).id
@@ -65,7 +68,9 @@ def test_a_pause_is_seen_and_remembered(desk: Desk) -> None:
     assert now["paused"] == ["default"]
     assert now["queues"]["default"]["paused"] is True
     assert now["queues"]["wide"]["paused"] is False
-    decided = desk.engine.package.sql("SELECT kind, subject, by, note FROM jobs_decisions")
+    decided = desk.engine.package.sql(
+        "SELECT kind, subject, by, note FROM jobs_decisions"
+    )
     assert [tuple(row.values()) for row in decided] == [
         ("pause", "queue:default", "Ada", "a fault")
     ]
@@ -75,7 +80,9 @@ def test_a_pause_is_seen_and_remembered(desk: Desk) -> None:
 
 def test_only_what_exists_is_paused(desk: Desk) -> None:
     """The refusal names what there is."""
-    with pytest.raises(desk.part("errors").NotFound, match="default, narrow, rated, wide"):
+    with pytest.raises(
+        desk.part("errors").NotFound, match="default, narrow, rated, wide"
+    ):
         desk.part("pauses").pause("defualt", "Ada")
 
 
@@ -94,7 +101,9 @@ def test_a_job_that_has_not_started_in_time_fails(desk: Desk) -> None:
     for id_ in (swept, claimed):
         row = desk.row(id_)
         assert (row["state"], row["reason"], row["attempt"]) == ("failed", "expired", 0)
-    followers = desk.engine.package.sql("SELECT id FROM jobs WHERE job = 'brisk.on_failed'")
+    followers = desk.engine.package.sql(
+        "SELECT id FROM jobs WHERE job = 'brisk.on_failed'"
+    )
     assert len(followers) == 2
     assert len(desk.fill()) == 2
 

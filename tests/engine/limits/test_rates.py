@@ -62,7 +62,9 @@ def test_no_window_holds_more_starts_than_the_rate(desk: Desk) -> None:
     begun = time.monotonic()
     while time.monotonic() < begun + 6.3:
         waiting = [id_ for id_ in ids if desk.row(id_)["state"] == "queued"]
-        desk.engine.package.sql("UPDATE jobs SET run_at = created_at WHERE state = 'queued'")
+        desk.engine.package.sql(
+            "UPDATE jobs SET run_at = created_at WHERE state = 'queued'"
+        )
         desk.finish(desk.claim(desk.marked(waiting[:2])).admitted.values())
     starts = sorted(
         seconds(row["started_at"]) for row in map(desk.row, ids) if row["started_at"]

@@ -57,9 +57,7 @@ def test_a_dispatch_publishes_no_more_than_may_start(
 
 
 @limited
-def test_no_slot_leaks(
-    desk: Desk, job: str, values: dict[str, Any], most: int
-) -> None:
+def test_no_slot_leaks(desk: Desk, job: str, values: dict[str, Any], most: int) -> None:
     """A running row is deleted by hand, another's worker dies: their places are free."""
     desk.put(job, 6, **values)
     claims = list(desk.claim(desk.fill()).admitted)
@@ -86,7 +84,14 @@ def test_each_value_has_a_room_of_its_own(desk: Desk) -> None:
     for who in ("x", "y", "z"):
         desk.put("keyed", 4, who=who)
     claims = desk.claim(desk.fill()).admitted.values()
-    assert sorted(claim.payload.who for claim in claims) == ["x", "x", "y", "y", "z", "z"]
+    assert sorted(claim.payload.who for claim in claims) == [
+        "x",
+        "x",
+        "y",
+        "y",
+        "z",
+        "z",
+    ]
 
 
 def test_a_queue_counts_the_rows_of_its_former_names(desk: Desk) -> None:

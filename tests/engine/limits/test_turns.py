@@ -21,7 +21,9 @@ def test_more_tenants_than_one_look_takes_in(desk: Desk) -> None:
     """Every one of 300 has its turn before any has its third."""
     for who in range(300):
         desk.put("fair", 3, who=f"tenant {who}")
-    order = [desk.row(id_)["tenant"] for id_ in itertools.islice(desk.worked_off(), 600)]
+    order = [
+        desk.row(id_)["tenant"] for id_ in itertools.islice(desk.worked_off(), 600)
+    ]
     assert max(Counter(order).values()) == 2
     assert len(set(order)) == 300
 
@@ -69,8 +71,10 @@ def test_turns_hold_in_redis_too(desk: Desk) -> None:
 def test_a_steady_flow_of_high_rows_lets_a_low_one_through(desk: Desk) -> None:
     """Low is due at its `run_at`; a high row counts as 20 minutes older, not as more."""
     (low,) = desk.put("free", priority="low")
-    earlier = "run_at - 1260000" if desk.engine.package.dialect == "sqlite" else (
-        "run_at - interval '21 minutes'"
+    earlier = (
+        "run_at - 1260000"
+        if desk.engine.package.dialect == "sqlite"
+        else ("run_at - interval '21 minutes'")
     )
     desk.engine.package.sql(f"UPDATE jobs SET run_at = {earlier}, sort_at = {earlier}")
     desk.put("free", 50, priority="high")
