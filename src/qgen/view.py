@@ -118,6 +118,54 @@ def queue(model: Model, queue: Queue) -> Code:
     return Code(f"Queue({', '.join(parts)})")
 
 
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What holds jobs back: a kind of limit, whose it is, and the limit in words."""
+
+    what: str
+    of: str
+    limit: str
+
+
+def limits(model: Model) -> list[Limit]:
+    """Every limit of the spec, in the order of its queues, agents and jobs."""
+    found: list[Limit] = []
+    for each in (*model.queues, *model.agents):
+        what = "queue" if isinstance(each, Queue) else "agent"
+        if isinstance(each, Queue) and each.max_running is not None:
+            found.append(Limit(what, each.name, f"{each.max_running} run at a time"))
+        if each.rate is not None:
+            time = duration(each.rate.seconds)
+            text = f"{each.rate.starts} start in any {time}"
+            found.append(Limit(what, each.name, text))
+    for job in model.jobs:
+        if job.max_running is not None:
+            by = f", for each {job.max_running_by}" if job.max_running_by else ""
+            text = f"{job.max_running} run at a time{by}"
+            found.append(Limit("job", job.wire, text))
+        if job.tenant_by is not None:
+            text = f"each {job.tenant_by} takes its turn within a queue"
+            found.append(Limit("job", job.wire, text))
+        if job.start_within is not None:
+            text = f"starts within {duration(job.start_within)}, or fails as expired"
+            found.append(Limit("job", job.wire, text))
+        if job.soft_timeout is not None:
+            text = f"is told to stop after {duration(job.soft_timeout)}"
+            found.append(Limit("job", job.wire, text))
+    return found
+
+
+def is_limited(model: Model) -> bool:
+    """True when rows may wait for one another, or for a rate."""
+    rated = any(each.rate for each in (*model.queues, *model.agents))
+    return rated or any(each.max_running for each in (*model.queues, *model.jobs))
+
+
+def expires(model: Model) -> bool:
+    """True when some job must start in time."""
+    return any(job.start_within is not None for job in model.jobs)
+
+
 def is_set(model: Model, key: str, value: object) -> bool:
     """Whether a limit stands in the spec, or a deployment may set it."""
     return value is not None or model.variable(key) is not None
