@@ -57,6 +57,7 @@ def test_a_paused_agent_starts_none_of_its_jobs(desk: Desk) -> None:
     assert desk.claim(desk.marked([paid])).refused == [paid]
     assert desk.reasons([paid]) == {("queued", "paused"): 1}
     pauses.resume("agent:writer", "Ada")
+    desk.engine.make_due(paid)
     assert [message.id for message in desk.fill()] == [paid]
 
 
