@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Final
 
-from . import approvals, lock, outline, overlays, view, waiting
+from . import approvals, deploy, lock, outline, overlays, view, waiting
 from .diagnostics.value import Diagnostic, has_errors, ordered
 from .files import File, Kind
 from .front import analyse
@@ -109,9 +109,10 @@ def _files(model: Model, spec: str) -> Iterator[File]:
         yield File(
             path, render("package/jobs/job.py.j2", path, spec, model=model, job=job)
         )
-    for source in overlays.suite():
+    for source in overlays.suite(model.target.name):
         yield _file(source, f"{model.project.tests}/{source.path}", spec, model)
     yield from handlers_files(model)
+    yield from deploy.files(model)
 
 
 def _file(source: Source, path: str, spec: str, model: Model) -> File:

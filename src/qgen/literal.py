@@ -7,6 +7,7 @@ is exactly what black prints for it, and evaluates to the value it was given.
 from __future__ import annotations
 
 import datetime as dt
+import json
 import keyword
 import math
 import re
@@ -44,6 +45,11 @@ def comment(text: str) -> Code:
     """Any text as part of one comment line, in Python, SQL, Markdown or TOML."""
     line = " ".join(printable(text).split())
     return Code(line.replace("-->", "-- >").replace("*/", "* /"))
+
+
+def yaml(text: str) -> Code:
+    """Any text as a YAML scalar in double quotes, of which compose expands nothing."""
+    return Code(json.dumps(printable(text), ensure_ascii=False).replace("$", "$$"))
 
 
 def docstring(text: str, indent: int = 4) -> Code:

@@ -334,16 +334,41 @@ class Job:
         return tuple(each.name for each in self.payload if each.sensitive)
 
 
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A job that starts by the clock; ``job`` is its wire name.
+
+    Exactly one of ``cron`` and ``every`` is set.  ``payload`` is in the form that JSON
+    has: what is no text, number, boolean, list or table stands there as a text.
+    """
+
+    name: str
+    job: str
+    cron: str | None
+    every: float | None
+    timezone: str
+    missed: Literal["skip", "one", "all"]
+    max_missed: int
+    overlap: Literal["skip", "allow"]
+    enabled: bool
+    payload: Table
+
+
 # --- the target -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting of the backend that follows from the spec, and why it has its value."""
+    """A setting of the backend that follows from the spec, and why it has its value.
+
+    ``redelivers``: of a timer after which the backend would give a job that still runs
+    to another worker, its seconds.
+    """
 
     name: str
     value: str
     why: str
+    redelivers: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,6 +379,25 @@ class Target:
     requirements: tuple[str, ...]
     settings: tuple[Setting, ...]
     knobs: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """What a deployment must agree with; ``resolve.times`` derives and checks them.
+
+    ``stop`` is how long a supervisor waits between SIGTERM and SIGKILL, ``recovered``
+    when a dead worker's jobs run again at the latest, ``acted`` when recovery has acted on
+    any job that does not end, hung ones too.  ``health_*``: how often ``health``
+    is asked, how long it may take, how often it must fail, and how long a start may take.
+    """
+
+    stop: float
+    recovered: float
+    acted: float
+    health_interval: float
+    health_timeout: float
+    health_retries: int
+    health_start: float
 
 
 # --- where values come from -------------------------------------------------------
@@ -386,12 +430,14 @@ class Model:
     grace: float
     retention: Retention
     target: Target
+    times: Times
     retries: tuple[Retry, ...]
     queues: tuple[Queue, ...]
     workers: tuple[Worker, ...]
     jobs: tuple[Job, ...]
     spend: Spend = Spend("USD", "UTC")
     agents: tuple[Agent, ...] = ()
+    schedules: tuple[Schedule, ...] = ()
     overrides: tuple[Override, ...] = ()
     facts: tuple[Fact, ...] = field(default=())
 

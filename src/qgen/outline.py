@@ -17,6 +17,8 @@ from .model import Model
 
 _DOCSTRING: Final = re.compile(r'(?:#[^\n]*\n|\s)*"""(.*?)"""', re.DOTALL)
 _WHY: Final = {
+    "compose.yaml": "How the workers run in containers: yours to change.",
+    "Dockerfile": "The image of the workers: yours to change.",
     "QUEUE.md": "This plan.",
     "py.typed": "Tells type checkers that the package is typed.",
     "requirements.txt": "What an installation needs, and nothing else.",

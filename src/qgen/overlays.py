@@ -18,6 +18,9 @@ from .render import SUFFIX
 from .signature import ENGINE, has_signature, is_intact, signed, with_header
 from .targets import TARGETS
 
+# The folder of a target's overlay that belongs to the generated tests.
+TESTS: Final = "tests/"
+
 # Rendered once per job: not a file of its own.
 _PER_JOB: Final = "jobs/job.py.j2"
 
@@ -44,6 +47,8 @@ def package(dialect: str, target: str) -> tuple[Source, ...]:
     found: dict[str, Source] = {}
     for overlay in ("package", dialect, *TARGETS[target].shares, target):
         for source in sources(overlay):
+            if source.path.startswith(TESTS):
+                continue
             if source.path in found:
                 both = f"{found[source.path].template} and {source.template}"
                 raise Clash(f"{both} are the same file")
@@ -51,9 +56,14 @@ def package(dialect: str, target: str) -> tuple[Source, ...]:
     return tuple(found[path] for path in sorted(found))
 
 
-def suite() -> tuple[Source, ...]:
+def suite(target: str) -> tuple[Source, ...]:
     """What makes the generated tests, sorted by path."""
-    return sources("tests")
+    found = {source.path: source for source in sources("tests")}
+    for source in sources(target):
+        if source.path.startswith(TESTS):
+            path = source.path.removeprefix(TESTS)
+            found[path] = Source(source.template, path)
+    return tuple(found[path] for path in sorted(found))
 
 
 @cache

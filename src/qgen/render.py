@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from . import costs, literal, payload, view
+from . import costs, literal, payload, timetable, view
 from .data import folder
 from .fit import fit
 from .literal import Code
@@ -89,6 +89,12 @@ def _environment() -> Environment:
         "fit": fit,
         "cell": cell,
         "code": code,
+        "yaml": literal.yaml,
     }
-    environment.globals |= {"costs": costs, "payload": payload, "view": view}
+    environment.globals |= {
+        "costs": costs,
+        "payload": payload,
+        "timetable": timetable,
+        "view": view,
+    }
     return environment

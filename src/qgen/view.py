@@ -49,7 +49,7 @@ def registry_types(model: Model) -> Code:
     rated = any(each.rate for each in (*model.queues, *model.agents))
     rate = "Rate, " if rated else ""
     spend = "Spend, " if shows_spend(model) else ""
-    return Code(f"Agent, Project, Queue, {rate}Retry, {spend}Worker")
+    return Code(f"Agent, Project, Queue, {rate}Retry, Schedule, {spend}Worker")
 
 
 def shows_spend(model: Model) -> bool:

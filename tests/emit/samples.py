@@ -97,6 +97,7 @@ def model(*jobs: m.Job, **values: Any) -> m.Model:
         "grace": 30.0,
         "retention": m.Retention(2592000.0, 15552000.0, None),
         "target": m.Target("arq", ("arq>=0.28,<0.29", "pydantic>=2.9,<3"), ()),
+        "times": m.Times(55.0, 70.0, 625.0, 30.0, 30.0, 3, 80.0),
         "retries": (retry(),),
         "queues": (m.Queue("default", ()),),
         "workers": (m.Worker("main", ("default",), 4),),
@@ -257,6 +258,25 @@ def agents(draw: st.DrawFn) -> m.Agent:
 
 
 @st.composite
+def schedules(draw: st.DrawFn) -> m.Schedule:
+    """A schedule with any text in its payload."""
+    line = draw(st.none() | st.sampled_from(["*/5 * * * *", "0 30 7 1 jan mon-fri"]))
+    texts = st.dictionaries(FIELDS, TEXTS | st.booleans() | st.integers(), max_size=4)
+    return m.Schedule(
+        name=draw(WORDS),
+        job=draw(st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,199}", fullmatch=True)),
+        cron=line,
+        every=None if line else draw(st.floats(1, 1e9)),
+        timezone=draw(st.sampled_from(["UTC", "Australia/Sydney"])) if line else "UTC",
+        missed=draw(st.sampled_from(["skip", "one", "all"])),
+        max_missed=draw(st.integers(1, 1000)),
+        overlap=draw(st.sampled_from(["skip", "allow"])),
+        enabled=draw(st.booleans()),
+        payload=m.Table(tuple(sorted(draw(texts).items()))),
+    )
+
+
+@st.composite
 def models(draw: st.DrawFn) -> m.Model:
     """A whole model."""
     names = draw(st.lists(WORDS, min_size=1, max_size=6, unique=True))
@@ -290,6 +310,9 @@ def models(draw: st.DrawFn) -> m.Model:
         workers=tuple(m.Worker(name, tuple(names), 4) for name in sorted(names)),
         spend=m.Spend(draw(TEXTS.filter(bool)), "Australia/Sydney"),
         agents=tuple(sorted(payers, key=lambda agent: agent.name)),
+        schedules=tuple(
+            draw(st.lists(schedules(), max_size=3, unique_by=lambda each: each.name))
+        ),
         facts=tuple(
             m.Fact(draw(TEXTS), "GIVEN", draw(TEXTS), draw(TEXTS)) for _ in range(3)
         ),

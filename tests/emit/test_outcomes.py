@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 from emit.projects import JOB, PACKAGE, SPEC, Project
 
+from qgen.deploy import COMPOSE
 from qgen.diagnostics.catalogue import codes_of, files
 
 DIGEST = f"{PACKAGE}/jobs/digest.py"
@@ -81,6 +82,7 @@ def spec(text: str) -> Callable[[Project], object]:
 MIGRATION = f"{PACKAGE}/migrations/0001_record.sql"
 RENAMED = SPEC.replace("jobs.digest", "jobs.report")
 RETYPED = SPEC.replace('text = "str"', 'text = "int"')
+LONGER = f'{SPEC}\n[shutdown]\ngrace = "1h"\n'
 MOVED = SPEC.replace('"support"', '"support"\npackage = "other"')
 ROWS = [
     Row("untouched", lambda p: None, JOB, "0", "0", "right"),
@@ -138,6 +140,7 @@ ROWS = [
         "right",
     ),
     Row("no handler", lose_handler, HANDLERS, "0 QG912", "0 QG912", "kept"),
+    Row("grace raised", spec(LONGER), COMPOSE, "1 QG906 QG915", "0 QG915", "kept"),
     Row("handlers edited", edit(HANDLERS), HANDLERS, "0", "0", "kept"),
 ]
 

@@ -104,7 +104,7 @@ def test_a_default_of_any_length_fits(length, nullable):
 
 CALLED = {
     *("Agent", "ConfigDict", "Field", "Job", "Project", "Queue", "Retry", "Spend"),
-    "Worker",
+    *("Schedule", "Worker"),
     *("Decimal", "UUID", "datetime", "date", "timezone", "timedelta"),
     *("NotImplementedError", "Path", "resolve"),
 }
@@ -233,6 +233,8 @@ def test_rendered_files_are_a_closed_list():
     }
     assert found == {
         "celery/knobs.py.j2",
+        "deploy/Dockerfile.j2",
+        "deploy/compose.yaml.j2",
         "handler.py.j2",
         "handlers.py.j2",
         "package/QUEUE.md.j2",
@@ -242,9 +244,11 @@ def test_rendered_files_are_a_closed_list():
         "package/registry.py.j2",
         "package/requirements.txt.j2",
         "postgresql/money_statements.py.j2",
+        "postgresql/schedule_statements.py.j2",
         "postgresql/statements.py.j2",
         "rq/knobs.py.j2",
         "sqlite/money_statements.py.j2",
+        "sqlite/schedule_statements.py.j2",
         "sqlite/statements.py.j2",
         "tests/requirements.txt.j2",
         "tests/spec_data.py.j2",
@@ -254,7 +258,8 @@ def test_rendered_files_are_a_closed_list():
 # A printed expression ends in one of the filters, or is a function that makes Code.
 PRINTED = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 SAFE = re.compile(
-    r"\| (literal|name|comment|docstring|cell|code|length)$|^(view|payload)\.\w+\("
+    r"\| (literal|name|comment|docstring|cell|code|yaml|length)$"
+    r"|^(view|payload|deploy)\.\w+\("
 )
 ROUGH = re.compile(
     r"\|\s*(safe|format|replace)\b|autoescape|\{%\s*raw|['\"]\{\{|\}\}['\"]"
@@ -314,6 +319,6 @@ def test_the_sql_modules_are_black_exact(dialect):
     record = samples.m.Record(dialect, "DATABASE_URL", "support_jobs")
     files = compiler.files_of(samples.model(record=record), "queue.toml")
     texts = [file.text for file in files if file.path.endswith("statements.py")]
-    assert len(texts) == 2
+    assert len(texts) == 3
     for text in texts:
         assert format.black(text) == text

@@ -495,7 +495,7 @@ class Package:
             for worker in workers:
                 assert worker.running, f"it ended at its start\n{worker.log()}"
             alive = {boot["pid"] for boot in self.boots() if boot["dead_at"] is None}
-            found = (alive & {pid for pid in family(worker.pid)} for worker in workers)
+            found = (alive & set(family(worker.pid)) for worker in workers)
             return all(found)
 
         until(answer, lambda: "\n".join(worker.log() for worker in workers))

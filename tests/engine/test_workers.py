@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import cells
 import pytest
 from engine import faults
 from engine.conftest import Make
@@ -248,6 +249,84 @@ def test_a_hook_that_is_not_there(make: Make) -> None:
     assert last == f"{package.name}: on_start is missing: {said}"
 
 
+# --- on the backends whose processes are started by a parent ----------------------
+
+
+def on(
+    target: str, knob: str, database_url: str, redis: Any, folder: Path, more: str = ""
+) -> Package:
+    """The hooked package on another backend, with one of its knobs."""
+    spec = HOOKED.replace("concurrency = 2", f"concurrency = 1\n{more}")
+    kind = cells.Kind(target, target, knob)
+    tree = faults.build("sqlite", spec, faults.HANDLERS + HOOKS, kind=kind)
+    return tree.at(database_url, redis.url, folder / "run").migrate()
+
+
+KNOBS = pytest.mark.parametrize(
+    ("target", "knob"),
+    [
+        ("rq", 'worker = "fork"'),
+        ("rq", 'worker = "simple"'),
+        ("celery", 'pool = "prefork"'),
+        ("celery", 'pool = "threads"'),
+    ],
+)
+
+
+@faults.on("sqlite")
+@KNOBS
+def test_fresh_processes(
+    database_url: str,
+    own_redis: Any,
+    tmp_path: Path,
+    target: str,
+    knob: str,
+    clean_environment: None,
+) -> None:
+    """Five jobs a process; where a parent started it, that starts another, at once.
+
+    On_start runs in each process that runs jobs; on_stop at its end.
+    """
+    more = "recycle_after_jobs = 5"
+    package = on(target, knob, database_url, own_redis, tmp_path, more)
+    api = package.api
+    api.enqueue_many([api.Work(n=n) for n in range(12)])
+    env = {"QGEN_TEST_HOOKS": str(tmp_path / "hooks")}
+    for _ in range(2 if "threads" in knob else 0):
+        with package.worker(env=env) as worker:
+            assert worker.exit_code() == 0, worker.log()
+            assert "recycled after 5 jobs" in worker.log()
+    with package.worker(env=env) as worker:
+        package.settled()
+        worker.terminate()
+        assert worker.exit_code() == 0, worker.log()
+    assert package.states() == {"completed": 12}
+    assert Counter(run.n for run in package.ledger.starts()) == Counter(range(12))
+    many = [1] * 12 if "fork" in knob and target == "rq" else [5, 5, 2]
+    lines = Counter(line for n in many for line in ("start", f"stop main {n + 1}"))
+    assert Counter(wrote(tmp_path)) == lines
+
+
+@faults.on("sqlite")
+@KNOBS
+def test_on_start_that_fails_there(
+    database_url: str,
+    own_redis: Any,
+    tmp_path: Path,
+    target: str,
+    knob: str,
+    clean_environment: None,
+) -> None:
+    """The whole worker ends with 2 and the sentence; no row was claimed."""
+    package = on(target, knob, database_url, own_redis, tmp_path)
+    id_ = package.api.enqueue(package.api.Work(n=1)).id
+    env = {"QGEN_TEST_HOOKS": str(tmp_path / "hooks"), "QGEN_TEST_DO": "raise"}
+    with package.worker(env=env) as worker:
+        assert worker.exit_code() == 2, worker.log()
+        assert "opened_worker, raised RuntimeError: no client" in worker.log()
+    assert package.row(id_)["attempt"] == 0
+
+
 class Hooked:
     """The engine's hooks in this process, with short limits."""
 
@@ -366,7 +445,7 @@ def test_an_override_that_does_not_parse(make: Make, tmp_path: Path) -> None:
 def test_what_a_variable_may_hold(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whole numbers in range, durations, true and false; nothing that only looks so."""
+    """What its key takes, and nothing that only looks so."""
     overrides = engine.part("overrides")
 
     def reads(reader: Any, text: str) -> Any:
@@ -398,6 +477,20 @@ def test_what_a_variable_may_hold(
     for text in ("1", "True", "yes", "falsch"):
         assert reads(flag, text) == "refused", text
     assert [reads(flag, text) for text in ("true", "false", "")] == [True, False, True]
+
+    def cron(name: str) -> Any:
+        return overrides.cron(name, "0 7 * * *")
+
+    def every(name: str) -> Any:
+        return overrides.every(name, 60.0)
+
+    for text in ("@daily", "0 25 * * *", "0 0 31 2 *", "* * * *", "0 7 * * * UTC"):
+        assert reads(cron, text) == "refused", text
+    assert reads(cron, " 30  7 * * mon-fri ") == "30 7 * * mon-fri"
+    assert reads(cron, "") == "0 7 * * *"
+    for text in ("999ms", "1", "none"):
+        assert reads(every, text) == "refused", text
+    assert [reads(every, text) for text in ("1s", "1h30m", "")] == [1.0, 5400.0, 60.0]
     monkeypatch.delenv("TESTED")
     assert count("TESTED") == 4
     overrides.check()

@@ -74,7 +74,7 @@ def _emit(job: work.Work, force: bool, output: say.Output, stage: Path) -> int:
             " fail as unknown_job"
         )
     written = {step.path for step in steps if step.state is plan.State.MISSING}
-    found += work.stub_findings(job, written)
+    found += [*work.stub_findings(job, written), *work.stop_findings(job)]
     left = [step for step in steps if step.state is plan.State.KEPT]
     said = output.end(
         [*found, *findings.findings(left, job.folder)], output.summary(steps)

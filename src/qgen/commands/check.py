@@ -26,7 +26,8 @@ def run(spec: str, target: str | None, **options: Any) -> int:
     ]
     if lock.parse(job.committed) != lock.parse(job.lock):
         found.append(findings.lock_finding(job.folder + lock.NAME))
-    said = output.end([*found, *work.stub_findings(job)])
+    advice = [*work.stub_findings(job), *work.stop_findings(job)]
+    said = output.end([*found, *advice])
     if not has_errors(found):
         memory.keep(job, said)
     return said.code

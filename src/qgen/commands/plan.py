@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime
 from typing import Any
 
+from .. import timetable
 from ..emit import findings
 from ..emit.plan import State
 from . import say, work
@@ -18,7 +20,8 @@ def run(spec: str, target: str | None, diff: bool, **options: Any) -> int:
     output = say.Output(**options)
     with output.stage("compiling"):
         job = work.work(spec, target)
-    if not job.ok:
+    model = job.compilation.model
+    if model is None:
         return output.end(job.compilation.diagnostics).code
     steps = work.steps(job)
     if output.format == "text":
@@ -27,6 +30,8 @@ def run(spec: str, target: str | None, diff: bool, **options: Any) -> int:
         for step in steps:
             if step.state not in (State.SAME, State.OWNED):
                 print(f"  {say.PLANNED[step.state]:18} {step.path}")
+        for row in timetable.rows(model, datetime.now(UTC)):
+            print(f"  next slots of {row.name}: {row.slots}")
         if diff:
             for step in steps:
                 print("\n".join(step.diff()), end="\n" if step.before else "")

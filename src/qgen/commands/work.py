@@ -216,6 +216,14 @@ def stub_findings(work: Work, written: Container[str] = ()) -> list[Diagnostic]:
     return [findings.stub_finding(stub, work.folder + path) for stub, path in found]
 
 
+def stop_findings(work: Work) -> list[Diagnostic]:
+    """Stop periods of the user's compose file that the spec has outgrown."""
+    model = work.compilation.model
+    if model is None:
+        return []
+    return list(findings.stop_findings(work.tree, model.times.stop, work.folder))
+
+
 def _read(look: Callable[[], T]) -> T:
     """The result, or Stop where the disk cannot be read."""
     try:

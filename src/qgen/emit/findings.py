@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import Final
 
+from .. import deploy
 from ..diagnostics.catalogue import files as codes
 from ..diagnostics.catalogue.code import Code
 from ..diagnostics.value import Diagnostic, Place
@@ -94,6 +95,18 @@ def stub_finding(stub: Stub, path: str) -> Diagnostic:
     message = f"there is no function {stub.function} here for {stub.use}."
     help_ = f"add it:\n\n{stub.text}"
     return Diagnostic(Place(path), codes.STUB.code, "warning", message, help_)
+
+
+def stop_findings(tree: Tree, needed: float, folder: str) -> Iterator[Diagnostic]:
+    """Each stop period in the user's compose file that is below what the spec needs."""
+    code = codes.STOP_PERIOD
+    for short in deploy.short_stops(tree.look(deploy.COMPOSE).text or "", needed):
+        end = short.column + len(short.written)
+        at = (short.line, short.column, short.line, end)
+        place = Place(folder + deploy.COMPOSE, *at)
+        message = f"this stop period, {short.written}, is below what the spec needs."
+        help_ = f"write stop_grace_period: {short.needed}"
+        yield Diagnostic(place, code.code, code.severity, message, help_)
 
 
 def _module(tree: Tree, paths: tuple[str, ...]) -> tuple[str, frozenset[str] | None]:

@@ -21,6 +21,7 @@ from qgen.resolve import (
     schedules,
     services,
     timing,
+    zones,
 )
 from qgen.resolve.draft import Draft
 from qgen.spec.finding import Finding
@@ -37,6 +38,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     retries.check,
     money.check,
     schedules.check,
+    zones.check,
     services.check,
     overrides.check,
 )

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from uuid import UUID
 
 from qgen import model
 from qgen.resolve.draft import Draft
 from qgen.resolve.facts import facts
 from qgen.resolve.paths import clean
-from qgen.resolve.payload import field_of
+from qgen.resolve.payload import field_of, full, kind_of
+from qgen.resolve.times import stop_setting
+from qgen.resolve.times import times as derived
+from qgen.resolve.types import fit
 from qgen.resolve.units import limit, millionths, per, seconds
 from qgen.spec import shape
 from qgen.spec.names import class_name
@@ -16,6 +22,7 @@ from qgen.targets import TARGETS
 from qgen.targets.backend import Backend
 
 PYDANTIC = "pydantic>=2.9,<3"
+TZDATA = "tzdata>=2025.1"  # an image without the system's zones knows none but these
 PERIODS: tuple[model.Period, ...] = ("hour", "day", "week", "month")
 DRIVERS = {"postgresql": ("psycopg[binary]>=3.2,<4",), "sqlite": ()}
 
@@ -35,6 +42,14 @@ def build(draft: Draft) -> model.Model:
         for name, worker in sorted(draft.workers.items())
     )
     grace = seconds(spec.shutdown.grace)
+    stall = model.Stall(
+        seconds(spec.stall.heartbeat),
+        seconds(spec.stall.after),
+        seconds(spec.stall.sweep),
+    )
+    backend = TARGETS[draft.target]
+    timeouts = (limit(each.timeout) for each in draft.jobs.values())
+    times = derived(grace, stall, workers, timeouts, backend.after_grace)
     made = model.Model(
         project=project(spec.project),
         record=model.Record(
@@ -48,20 +63,15 @@ def build(draft: Draft) -> model.Model:
             spec.redis.verify,
             spec.redis.ca_file_env,
         ),
-        stall=model.Stall(
-            seconds(spec.stall.heartbeat),
-            seconds(spec.stall.after),
-            seconds(spec.stall.sweep),
-        ),
+        stall=stall,
         grace=grace,
         retention=model.Retention(
             limit(spec.retention.completed),
             limit(spec.retention.failed),
             limit(spec.retention.cancelled),
         ),
-        target=target(
-            TARGETS[draft.target], spec.record.dialect, grace, workers, knobs(draft)
-        ),
+        target=target(backend, draft, times, workers, knobs(draft)),
+        times=times,
         retries=retries(draft),
         queues=tuple(
             model.Queue(
@@ -73,6 +83,7 @@ def build(draft: Draft) -> model.Model:
         jobs=tuple(job(draft, name) for name in sorted(draft.jobs)),
         spend=model.Spend(spec.spend.unit, spec.spend.timezone),
         agents=tuple(agent(name, each) for name, each in sorted(spec.agents.items())),
+        schedules=tuple(schedule(draft, name) for name in sorted(spec.schedules)),
         overrides=tuple(model.Override(*each) for each in sorted(spec.env.items())),
     )
     return replace(made, facts=facts(draft, made))
@@ -92,16 +103,19 @@ def project(given: shape.Project) -> model.Project:
 
 def target(
     backend: Backend,
-    dialect: str,
-    grace: float,
+    draft: Draft,
+    times: model.Times,
     workers: tuple[model.Worker, ...],
     knobs: tuple[tuple[str, str], ...],
 ) -> model.Target:
     """The backend with what follows from the spec."""
-    needs = (*backend.requirements, *DRIVERS[dialect], PYDANTIC)
-    return model.Target(
-        backend.name, tuple(sorted(needs)), backend.settings(grace, workers), knobs
-    )
+    spec = draft.spec
+    needs = (*backend.requirements, *DRIVERS[spec.record.dialect], PYDANTIC)
+    named = {spec.spend.timezone, *(each.timezone for each in spec.schedules.values())}
+    if named != {"UTC"}:
+        needs = (*needs, TZDATA)
+    settings = (stop_setting(times), *backend.settings(times, workers))
+    return model.Target(backend.name, tuple(sorted(needs)), settings, knobs)
 
 
 def knobs(draft: Draft) -> tuple[tuple[str, str], ...]:
@@ -216,3 +230,39 @@ def job(draft: Draft, name: str) -> model.Job:
         tenant_by=given.tenant_by,
         start_within=limit(given.start_within),
     )
+
+
+def schedule(draft: Draft, name: str) -> model.Schedule:
+    """One schedule."""
+    given = draft.spec.schedules[name]
+    job = draft.jobs[given.job]
+    fields = {key: kind_of(full(job.payload[key])) for key in given.payload}
+    values = {
+        key: in_json(fit(value, fields[key])) for key, value in given.payload.items()
+    }
+    return model.Schedule(
+        name=name,
+        job=job.wire or given.job,
+        cron=" ".join(given.cron.split()) if given.cron else None,
+        every=seconds(given.every) if given.every else None,
+        timezone=given.timezone,
+        missed=given.missed,
+        max_missed=given.max_missed,
+        overlap=given.overlap,
+        enabled=given.enabled,
+        payload=model.Table(tuple(sorted(values.items()))),
+    )
+
+
+def in_json(value: model.Value) -> model.Value:
+    """A value as JSON has it."""
+    match value:
+        case tuple():
+            return tuple(in_json(each) for each in value)
+        case model.Table():
+            return model.Table(tuple((key, in_json(of)) for key, of in value.items))
+        case datetime() | date():
+            return value.isoformat()
+        case Decimal() | UUID():
+            return str(value)
+    return value

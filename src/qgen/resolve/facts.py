@@ -36,6 +36,7 @@ def facts(draft: Draft, model: Model) -> tuple[Fact, ...]:
         *workers(draft, model),
         *jobs(draft, model),
         *money(draft, model),
+        *schedules(draft, model),
     )
 
 
@@ -126,6 +127,18 @@ def money(draft: Draft, model: Model) -> Iterator[Fact]:
             cost = written(decimal(job.max_cost))
             note = "the most one attempt may cost"
             yield Fact(f"jobs.{job.name}.max_cost", "GIVEN", cost, note)
+
+
+def schedules(draft: Draft, model: Model) -> Iterator[Fact]:
+    """What was not said of a schedule and decides when it runs."""
+    for schedule in model.schedules:
+        given = draft.spec.schedules[schedule.name].model_fields_set
+        for key in ("timezone", "missed", "overlap"):
+            if key == "timezone" and schedule.cron is None:
+                continue
+            origin: Origin = "GIVEN" if key in given else "ASSUMED"
+            value = written(getattr(schedule, key))
+            yield Fact(f"schedules.{schedule.name}.{key}", origin, value)
 
 
 def written(value: Any) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from qgen.diagnostics.catalogue import keys, values
 from qgen.diagnostics.catalogue import relations as codes
-from qgen.resolve.cron import wrong_field
+from qgen.resolve.cron import wrong_part
 from qgen.resolve.draft import Draft
 from qgen.resolve.payload import constraints, full, kind_of, refuse
 from qgen.resolve.types import Unfit, fit
@@ -57,10 +57,22 @@ def times(at: Path, schedule: Schedule) -> Iterator[Finding]:
             f"`every` is {schedule.every}, less than one second.",
             'write "1s" or more',
         )
-    field = wrong_field(schedule.cron) if schedule.cron else None
-    if field:
-        message = f"the {field} of this cron line is not in its range."
+    if schedule.every and "timezone" in schedule.model_fields_set:
+        yield Finding(
+            codes.ZONE_OF_EVERY,
+            (*at, "timezone"),
+            "`timezone` has no effect on `every`, which counts real time.",
+            "leave it out, or write a cron line",
+            at="key",
+            also=(((*at, "every"), "`every`"),),
+        )
+    wrong = wrong_part(schedule.cron) if schedule.cron else None
+    if wrong:
+        message = f"{wrong} of this cron line is not in its range."
         write = "mend the field: numbers, *, lists 1,2, ranges 1-5, steps */15"
+        if wrong.endswith("has"):
+            message = f"this cron line never runs: {wrong}."
+            write = "name a day that one of its months has"
         yield Finding(values.NOT_CRON, (*at, "cron"), message, write)
     if "max_missed" in schedule.model_fields_set and schedule.missed != "all":
         yield Finding(

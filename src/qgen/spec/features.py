@@ -15,7 +15,6 @@ from qgen.spec.finding import Finding
 from qgen.spec.spans import Path
 
 UNBUILT: Final[tuple[tuple[str, Code], ...]] = (
-    ("schedules.*", later.SCHEDULES),
     ("record.existing=true", later.ADOPTION),
     ("record.id_type", later.ADOPTION),
     ("record.columns", later.ADOPTION),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from qgen.model import Setting, Worker
+from qgen.model import Setting, Times, Worker
 
 How = Literal["native", "emulated", "refused"]
 
@@ -28,8 +28,9 @@ class Ability:
 class Backend:
     """A backend: what an installation needs, what it can, what it is set to.
 
-    ``settings`` derives what the spec never says by hand, from the grace (seconds) and
-    the workers.  ``shares`` names overlays of ``templates/`` that it has in common with
+    ``settings`` derives what the spec never says by hand, from the times and the workers.
+    ``after_grace`` is what a worker may take from the end of the grace to its own, with
+    a margin, in seconds.  ``shares`` names overlays of ``templates/`` that it has in common with
     other backends, beside the one of its own name.
     """
 
@@ -37,5 +38,6 @@ class Backend:
     summary: str
     requirements: tuple[str, ...]
     abilities: tuple[Ability, ...]
-    settings: Callable[[float, tuple[Worker, ...]], tuple[Setting, ...]]
+    settings: Callable[[Times, tuple[Worker, ...]], tuple[Setting, ...]]
+    after_grace: float
     shares: tuple[str, ...] = ()

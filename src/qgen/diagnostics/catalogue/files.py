@@ -75,3 +75,11 @@ STUB = Code(
     " the job names.",
     severity="warning",
 )
+STOP_PERIOD = Code(
+    "QG915",
+    "a stop period is too short",
+    "`deploy/compose.yaml` is yours, so qgen does not change it. A supervisor that kills"
+    " a worker before the grace and its final writes are over turns every stop into a"
+    " crash.",
+    severity="warning",
+)

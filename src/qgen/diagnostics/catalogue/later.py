@@ -7,12 +7,6 @@ WHY = (
     " effect would promise what nothing keeps, so they are refused until they are built."
 )
 
-SCHEDULES = Code(
-    "QG802",
-    "schedules: not built yet",
-    "Jobs that start by the clock." + WHY,
-    '[schedules.nightly]\njob = "digest"\nevery = "1d"\n\n[jobs.digest]\n',
-)
 OVERRIDES = Code(
     "QG806",
     "override of a key that is not built yet",

@@ -212,6 +212,14 @@ EVERY_TOO_SHORT = Code(
     "A schedule starts at most once a second.",
     '[schedules.nightly]\njob = "digest"\nevery = "100ms"\n\n[jobs.digest]\n',
 )
+ZONE_OF_EVERY = Code(
+    "QG440",
+    "timezone with every",
+    "A distance is one of real time, alike in every zone; only a cron line reads a clock"
+    " on the wall.",
+    '[schedules.nightly]\njob = "digest"\nevery = "1d"\n'
+    'timezone = "Europe/Paris"\n\n[jobs.digest]\n',
+)
 CA_WITHOUT_TLS = Code(
     "QG432",
     "certificate settings without TLS",

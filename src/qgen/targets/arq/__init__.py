@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from qgen.model import Setting, Worker
+from qgen.model import Setting, Times, Worker
 from qgen.targets.backend import Ability, Backend
 
 # After the grace: 5 s in which handlers may stop, 10 s for what is still to be written.
@@ -12,17 +12,10 @@ FINAL_WRITES: Final = 15.0
 MARGIN: Final = 10.0
 
 
-def settings(grace: float, workers: tuple[Worker, ...]) -> tuple[Setting, ...]:
+def settings(_times: Times, workers: tuple[Worker, ...]) -> tuple[Setting, ...]:
     """What follows from the spec."""
-    stop = grace + FINAL_WRITES + MARGIN
     slots = sum(worker.concurrency for worker in workers)
     return (
-        Setting(
-            "stop_grace_period",
-            f"{stop:.0f}s",
-            "shutdown.grace, the final writes and 10s: a supervisor that kills earlier"
-            " turns every stop into a crash",
-        ),
         Setting(
             "slots",
             str(slots),
@@ -56,4 +49,5 @@ BACKEND: Final = Backend(
         Ability("Redis Cluster", "refused", "name the address of one server"),
     ),
     settings=settings,
+    after_grace=FINAL_WRITES + MARGIN,
 )
