@@ -46,8 +46,7 @@ def database_default(model: Model) -> str | None:
 
 def registry_types(model: Model) -> Code:
     """What the registry needs of the definitions."""
-    rated = any(each.rate for each in (*model.queues, *model.agents))
-    rate = "Rate, " if rated else ""
+    rate = "Rate, " if has_rate(model) else ""
     spend = "Spend, " if shows_spend(model) else ""
     return Code(f"Agent, Project, Queue, {rate}Retry, Schedule, {spend}Worker")
 
@@ -130,14 +129,15 @@ class Limit:
 def limits(model: Model) -> list[Limit]:
     """Every limit of the spec, in the order of its queues, agents and jobs."""
     found: list[Limit] = []
-    for each in (*model.queues, *model.agents):
-        what = "queue" if isinstance(each, Queue) else "agent"
-        if isinstance(each, Queue) and each.max_running is not None:
-            found.append(Limit(what, each.name, f"{each.max_running} run at a time"))
-        if each.rate is not None:
-            time = duration(each.rate.seconds)
-            text = f"{each.rate.starts} start in any {time}"
-            found.append(Limit(what, each.name, text))
+    for queue in model.queues:
+        if queue.max_running is not None:
+            text = f"{queue.max_running} run at a time"
+            found.append(Limit("queue", queue.name, text))
+        if queue.rate is not None:
+            found.append(Limit("queue", queue.name, in_words(queue.rate)))
+    for agent in model.agents:
+        if agent.rate is not None:
+            found.append(Limit("agent", agent.name, in_words(agent.rate)))
     for job in model.jobs:
         if job.max_running is not None:
             by = f", for each {job.max_running_by}" if job.max_running_by else ""
@@ -155,10 +155,21 @@ def limits(model: Model) -> list[Limit]:
     return found
 
 
+def in_words(rate: Rate) -> str:
+    """A rate in words."""
+    return f"{rate.starts} start in any {duration(rate.seconds)}"
+
+
+def has_rate(model: Model) -> bool:
+    """True when some queue or agent has a rate."""
+    queues = any(queue.rate for queue in model.queues)
+    return queues or any(agent.rate for agent in model.agents)
+
+
 def is_limited(model: Model) -> bool:
     """True when rows may wait for one another, or for a rate."""
-    rated = any(each.rate for each in (*model.queues, *model.agents))
-    return rated or any(each.max_running for each in (*model.queues, *model.jobs))
+    queues = any(queue.max_running for queue in model.queues)
+    return queues or has_rate(model) or any(job.max_running for job in model.jobs)
 
 
 def expires(model: Model) -> bool:

@@ -74,9 +74,7 @@ def build(draft: Draft) -> model.Model:
         times=times,
         retries=retries(draft),
         queues=tuple(
-            model.Queue(
-                name, tuple(queue.aliases), queue.max_running, rate(queue.rate)
-            )
+            model.Queue(name, tuple(queue.aliases), queue.max_running, rate(queue.rate))
             for name, queue in sorted(draft.queues.items())
         ),
         workers=workers,

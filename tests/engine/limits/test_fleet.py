@@ -124,7 +124,8 @@ def seconds(instant: Any) -> float:
 def test_a_small_tenant_is_done_first(make: Make) -> None:
     """A real worker on one of each: ten jobs beside a thousand (10,000 with QGEN_LONG)."""
     package = make(
-        faults.QUICK + f'\n[jobs.work]\ntenant_by = "who"\n[jobs.work.payload]\n{PAYLOAD}'
+        faults.QUICK
+        + f'\n[jobs.work]\ntenant_by = "who"\n[jobs.work.payload]\n{PAYLOAD}'
     )
     api = package.api
     count = 10_000 if faults.LONG else 1_000

@@ -7,12 +7,6 @@ WHY = (
     " effect would promise what nothing keeps, so they are refused until they are built."
 )
 
-OVERRIDES = Code(
-    "QG806",
-    "override of a key that is not built yet",
-    "A variable of `[env]` that leads to a key which is refused itself." + WHY,
-    '[queues.default]\n\n[env]\nSUPPORT_RUNNING = "queues.default.max_running"\n',
-)
 ADOPTION = Code(
     "QG807",
     "adopting a table: not built yet",
