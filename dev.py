@@ -7,7 +7,8 @@
     python3 dev.py regen      rewrite the golden files and show what changed
     python3 dev.py bench      measurements: run, memory, backlog, plan, compile
     python3 dev.py mutants    take each guarantee out; the test it names must fail
-    python3 dev.py matrix     the suite on every Python 3.11 to 3.13 found here
+    python3 dev.py matrix     the suite on every Python 3.11 to 3.13 found here, and the
+                              generated one on each backend's oldest and newest version
 
 The first use makes the environment `.venv` (QGEN_VENV names another folder). It is
 made again when the project's dependencies or the Python change, or when it is broken.
@@ -173,7 +174,8 @@ def check(args: list[str]) -> int:
 
 
 def matrix(args: list[str]) -> int:
-    """The suite on each Python that is found, each in an environment of its own."""
+    """The suite on each Python that is found, and the generated one on each backend's
+    oldest and newest version; each in an environment of its own."""
     failed, found = 0, 0
     for version in PYTHONS:
         name = ".".join(map(str, version))
@@ -187,6 +189,7 @@ def matrix(args: list[str]) -> int:
         code = run([interpreter, __file__, "test", *args], env=env)
         print(f"dev.py: Python {name}: {'failed' if code else 'passed'}", flush=True)
         failed = failed or code
+    failed = python("tests/versions.py") or failed
     return failed if found else 1
 
 

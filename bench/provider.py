@@ -6,9 +6,13 @@ python -m bench.provider PORT_FILE
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
+import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -27,6 +31,22 @@ async def serve(port_file: Path) -> None:
     part.write_text(str(port))
     part.rename(port_file)
     await server.serve_forever()
+
+
+@contextlib.contextmanager
+def running(folder: Path) -> Iterator[str]:
+    """A provider, started and stopped; its port."""
+    file = folder / "provider-port"
+    process = subprocess.Popen([sys.executable, "-m", "bench.provider", str(file)])
+    try:
+        while not file.exists():
+            if process.poll() is not None:
+                raise RuntimeError("the provider did not start")
+            time.sleep(0.02)
+        yield file.read_text()
+    finally:
+        process.kill()
+        process.wait()
 
 
 async def ask(step: str, key: str) -> dict[str, str]:

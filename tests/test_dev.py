@@ -159,7 +159,10 @@ def test_matrix_runs_each_python_it_finds_in_its_own_environment(dev, monkeypatc
         return 5 if command[0] == "/a/python" else 0
 
     monkeypatch.setattr(dev, "run", run)
+    others = []
+    monkeypatch.setattr(dev, "python", lambda *args: others.append(args) or 0)
     assert dev.main(["matrix", "-x"]) == 5
+    assert others == [("tests/versions.py",)]
     assert calls == [
         ("/a/python", ".venv-3.11", ["test", "-x"]),
         ("/b/python", ".venv-3.13", ["test", "-x"]),

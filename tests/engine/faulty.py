@@ -41,7 +41,7 @@ POINTS: dict[str, tuple[str, str, str, str]] = {
     # the tables are made, not committed
     "mid-migrate": ("migrate", "", "_differences", "before"),
     # a sweep knows whom to judge, and has not looked yet
-    "mid-judgement": ("process", "Process", "_judge", "after"),
+    "mid-judgement": ("beat", "Beat", "judge", "after"),
     # a beat is committed, and the process does not know
     "after-beat": ("beat", "Beat", "_look_at_mine", "before"),
 }

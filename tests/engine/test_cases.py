@@ -19,6 +19,7 @@ import psycopg
 import pytest
 import redis as client
 import trustme
+from cells import KINDS
 from engine import faults
 from engine.conftest import Make
 from engine.faults import Package, until
@@ -443,11 +444,15 @@ def tls(folder: Path, *names: str) -> servers.Tls:
 
 @contextmanager
 def over_tls(
-    made: Package, monkeypatch: pytest.MonkeyPatch, spec: str, files: servers.Tls
+    made: Package,
+    monkeypatch: pytest.MonkeyPatch,
+    spec: str,
+    files: servers.Tls,
+    kind: str,
 ) -> Iterator[Package]:
     """The package with these keys of [redis], on a server with this certificate."""
     monkeypatch.setattr(faults, "HEAD", HEAD + spec)
-    tree = faults.build(made.dialect, SPEC + f"# {spec!r}\n")
+    tree = faults.build(made.dialect, SPEC + f"# {spec!r}\n", kind=KINDS[kind])
     with servers.Redis(tls=files) as redis:
         package = tree.at(made.database_url, redis.url, made.folder)
         package.env[CA] = str(files.ca)
@@ -456,15 +461,17 @@ def over_tls(
 
 
 VERIFIED = f'tls = true\nca_file_env = "{CA}"\n'
+each_backend = pytest.mark.parametrize("kind", ["arq", "rq-fork"])
 
 
 @faults.on("sqlite")
+@each_backend
 def test_a_certificate_that_is_good(
-    package: Package, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    package: Package, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str
 ) -> None:
     """Callers, worker and health speak TLS; an open address is refused.  C080."""
     files = tls(tmp_path / "tls", "localhost")
-    with over_tls(package, monkeypatch, VERIFIED, files) as made:
+    with over_tls(package, monkeypatch, VERIFIED, files, kind) as made:
         with made.worker() as worker:
             made.ready(worker)
             id_ = made.api.enqueue(made.api.Work(n=1)).id
@@ -478,23 +485,28 @@ def test_a_certificate_that_is_good(
 
 
 @faults.on("sqlite")
+@each_backend
 @pytest.mark.parametrize("wrong", ["authority", "host"])
 def test_a_certificate_that_is_not(
-    package: Package, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wrong: str
+    package: Package,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    wrong: str,
+    kind: str,
 ) -> None:
     """One sentence at the start; unverified only where the spec says so.  C080."""
     names = ["elsewhere.example"] if wrong == "host" else ["localhost"]
     files = tls(tmp_path / "tls", *names)
     other = tls(tmp_path / "other", "localhost")
     env = {CA: str(other.ca if wrong == "authority" else files.ca)}
-    with over_tls(package, monkeypatch, VERIFIED, files) as made:
+    with over_tls(package, monkeypatch, VERIFIED, files, kind) as made:
         for url in (made.redis_url, f"{made.redis_url}?ssl_cert_reqs=none"):
             with made.worker(env=env | {faults.REDIS: url}) as worker:
                 assert worker.exit_code() == 2, worker.log()
                 assert "certificate" in worker.log()
                 assert "Traceback" not in worker.log()
     unverified = "tls = true\nverify = false\n"
-    with over_tls(package, monkeypatch, unverified, files) as made:
+    with over_tls(package, monkeypatch, unverified, files, kind) as made:
         with made.worker(env=env) as worker:
             made.ready(worker)
             assert "not verified" in worker.log()

@@ -67,6 +67,18 @@ def nobody_died(package: Package, *workers: Worker) -> None:
 OUTAGES = [20.0, 180.0] if faults.LONG else [3 * STALL]
 
 
+@ONLY_PG
+def test_a_restart_between_two_enqueues(
+    package: Package, own_pg: servers.Postgres
+) -> None:
+    """A connection that the server has closed meanwhile is not used once more."""
+    for _ in range(3):
+        jobs(package, 0, 1)
+        own_pg.restart()
+    jobs(package, 0, 1)
+    assert len(package.rows()) == 4
+
+
 @pytest.mark.parametrize("how", ["stopped", "frozen"])
 @ONLY_PG
 def test_away(package: Package, own_pg: servers.Postgres, how: str) -> None:

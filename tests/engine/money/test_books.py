@@ -177,6 +177,45 @@ def test_a_released_call_gives_the_attempt_its_money_back(desk: Desk) -> None:
     assert desk.open(claim, "t", max_cost=MAX).max_cost == MAX
 
 
+def test_a_released_step_is_opened_once_more(desk: Desk) -> None:
+    claim = desk.first()
+    first = desk.open(claim, max_cost=150_000)
+    desk.settle(claim, first, 0, state="released", kept=None)
+    second = desk.open(claim, max_cost=150_000)
+    assert second.key == first.key and second.call != first.call
+    assert desk.row(claim)["reserved"] == MAX - 150_000
+    assert desk.settle(claim, second) == "settled"
+
+
+def test_calls_of_one_batch(desk: Desk) -> None:
+    """They share what is left of the attempt, and the costs that came with them."""
+    claim = desk.first()
+    with desk.database.transaction() as tx:
+        books = desk.books.Books(tx)
+        books.lock([claim.id])
+        asked = [
+            desk.calls.Opening(claim.id, claim.fence, claim.agent, step, 150_000)
+            for step in ("a", "b", "c")
+        ]
+        opened = desk.opening.open_calls(books, asked)
+        books.flush()
+    assert [type(each).__name__ for each in opened] == ["Opened", "Opened", "Shut"]
+    assert desk.row(claim)["reserved"] == MAX - 300_000
+    reports = [
+        desk.calls.Report(each.call, claim.id, claim.agent, "settled", 20_000)
+        for each in opened[:2]
+    ]
+    with desk.database.transaction() as tx:
+        books = desk.books.Books(tx)
+        books.lock([claim.id])
+        more = desk.calls.Opening(claim.id, claim.fence, claim.agent, "d", 100_000)
+        assert desk.settling.settle_all(books, reports) == ["settled", "settled"]
+        (last,) = desk.opening.open_calls(books, [more])
+        books.flush()
+    assert desk.window() == (40_000, 100_000, 0)
+    assert desk.settle(claim, last) == "settled"
+
+
 def test_a_report_counts_once(desk: Desk) -> None:
     claim = desk.first()
     opened = desk.open(claim)
@@ -374,6 +413,15 @@ def test_a_job_stays_under_its_own_cap(desk: Desk) -> None:
     assert desk.claim(id_) == []
     row = desk.package.row(id_)
     assert (row["state"], row["reason"]) == ("failed", "denied_cap")
+
+
+def test_a_call_stays_under_the_cap_of_its_job(desk: Desk) -> None:
+    claim = desk.first()
+    dear = desk.open(claim, "s1", max_cost=200_000)
+    desk.settle(claim, dear, 800_000)
+    shut = desk.open(claim, "s2", max_cost=200_000)
+    assert "above its cap" in shut.message
+    assert desk.states() == ["settled"]
 
 
 def test_a_cap_that_is_full_denies_where_the_spec_says_so(desk: Desk) -> None:

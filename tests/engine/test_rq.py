@@ -1,0 +1,261 @@
+"""rq: its format, its own command, its dashboard, the versions it may have."""
+
+from __future__ import annotations
+
+import inspect
+import signal
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import redis as client
+import rq
+from cells import KINDS
+from engine import faults
+from engine.faults import Package, until
+from rq.job import Job
+from rq.serializers import JSONSerializer
+
+import servers
+
+FORK, SIMPLE = KINDS["rq-fork"], KINDS["rq-simple"]
+SPEC = faults.QUICK + "[workers.main]\nconcurrency = 2\n" + faults.JOBS
+
+
+@pytest.fixture(params=["sqlite"])
+def dialect(request: pytest.FixtureRequest) -> str:
+    """Nothing here knows the database."""
+    return str(request.param)
+
+
+@pytest.fixture
+def package(
+    dialect: str,
+    database_url: str,
+    own_redis: servers.Redis,
+    tmp_path: Path,
+    clean_environment: None,
+) -> Package:
+    tree = faults.build(dialect, SPEC, kind=FORK)
+    return tree.at(database_url, own_redis.url, tmp_path / "run").migrate()
+
+
+@pytest.fixture
+def hand(own_redis: servers.Redis) -> Iterator[client.Redis]:
+    """A client to look with."""
+    made = client.Redis.from_url(own_redis.url)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def broker(package: Package) -> Iterator[Any]:
+    made = package.part("broker").Broker()
+    yield made
+    made.close()
+
+
+def message(package: Package, dispatch: int = 1, **more: Any) -> Any:
+    kind = package.part("record").Message
+    fields = {"id": str(uuid4()), "job": "work", "queue": "default"} | more
+    return kind(dispatch=dispatch, **fields)
+
+
+# --- the format -----------------------------------------------------------------
+
+
+def test_a_message_is_a_job_as_rq_reads_it(
+    package: Package, broker: Any, hand: client.Redis
+) -> None:
+    """Its name, its arguments, no result, no life of its own; rq's tools find it."""
+    sent = message(package, 2)
+    broker.publish([sent])
+    name = f"{package.name}:default"
+    (queue,) = rq.Queue.all(connection=hand, serializer=JSONSerializer)
+    assert (queue.name, queue.job_ids) == (name, [f"{sent.id}_2"])
+    job = Job.fetch(f"{sent.id}_2", connection=hand, serializer=JSONSerializer)
+    assert (job.func_name, list(job.args)) == ("work", [sent.id, 2])
+    assert job.description == f"work {sent.id}"
+    assert (job.origin, job.get_status()) == (name, "queued")
+    assert (job.result_ttl, job.failure_ttl, job.ttl) == (0, 3600, None)
+    assert job.retries_left is None and job.timeout is not None
+    assert hand.ttl(job.key) == -1, "the list outlives the hash, and holds the id twice"
+
+
+def test_published_twice_is_one_message(
+    package: Package, broker: Any, hand: client.Redis
+) -> None:
+    sent = message(package)
+    broker.publish([sent, sent])
+    broker.publish([sent])
+    assert hand.llen(f"rq:queue:{package.name}:default") == 1
+
+
+def test_high_messages_go_first_in_their_order(
+    package: Package, broker: Any, hand: client.Redis
+) -> None:
+    plain = [message(package) for _ in range(2)]
+    high = [message(package, priority="high") for _ in range(2)]
+    broker.publish([plain[0], high[0], plain[1], high[1]])
+    ids = hand.lrange(f"rq:queue:{package.name}:default", 0, -1)
+    assert [id_.decode() for id_ in ids] == [m.id for m in (*high, *plain)]
+
+
+def test_what_waits_is_known(package: Package, broker: Any, hand: client.Redis) -> None:
+    """In the list and whole; a taken one, an evicted one and an odd key are not."""
+    whole, taken, half = (message(package) for _ in range(3))
+    broker.publish([whole, taken, half])
+    hand.lrem(f"rq:queue:{package.name}:default", 0, taken.id)
+    hand.delete(f"rq:job:{half.id}")
+    odd = message(package, queue="odd")
+    hand.set(f"rq:queue:{package.name}:odd", "no list")
+    assert broker.known([whole, taken, half, odd]) == {whole.id}
+
+
+ODD = [b"", b"x", b"\x78\x9c", b"[]", b'["work", null, ["5", 1], {}]', b"[" * 100_000]
+
+
+@pytest.mark.parametrize("body", ODD, ids=range(len(ODD)))
+@pytest.mark.parametrize("packed", [True, False])
+def test_odd_data_is_no_message(package: Package, body: bytes, packed: bool) -> None:
+    import zlib
+
+    data = zlib.compress(body) if packed else body
+    assert package.part("broker").message_in(data) is None
+
+
+def test_a_bomb_is_not_unpacked(package: Package) -> None:
+    import zlib
+
+    data = zlib.compress(b"[" + b" " * 200_000_000 + b"]")
+    began = time.monotonic()
+    assert package.part("broker").message_in(data) is None
+    assert time.monotonic() - began < 1
+
+
+# --- what is set ----------------------------------------------------------------
+
+
+def test_every_setting_is_one_that_rq_knows(package: Package) -> None:
+    """rq takes unknown names of a worker silently: what is given must be its own."""
+    known = set(inspect.signature(rq.worker.BaseWorker.__init__).parameters)
+    assert {"name", "connection", "serializer", "worker_ttl"} <= known
+    created = set(inspect.signature(Job.create).parameters)
+    text = (package.path / "broker.py").read_text("utf-8")
+    call = text.partition("Job.create(")[2].partition("\n    )")[0]
+    given = {
+        line.strip().partition("=")[0]
+        for line in call.splitlines()
+        if "=" in line and line.startswith("        ") and line[8] != " "
+    }
+    assert {"result_ttl", "failure_ttl", "timeout"} <= given <= created
+
+
+def test_another_version_is_refused(
+    package: Package, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, errors = package.part("worker"), package.part("errors")
+    for version in ("2.10.9", "3.1.0", "4.0"):
+        monkeypatch.setattr(
+            worker.importlib.metadata, "version", lambda _n, v=version: v
+        )
+        with pytest.raises(errors.SetupError, match=f"rq {version} is not supported"):
+            worker.check_version()
+    for version in ("2.11.0", "2.12.0", "3.0.7"):
+        monkeypatch.setattr(
+            worker.importlib.metadata, "version", lambda _n, v=version: v
+        )
+        worker.check_version()
+
+
+# --- its own command ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["Worker", "HorseWorker", "SimpleWorker"])
+def test_rqs_own_command(package: Package, hand: client.Redis, kind: str) -> None:
+    """`rq worker --worker-class …` recovers, dispatches, sweeps, drains, ends with 0."""
+    words = ["-m", "rq.cli", "worker", "-u", package.redis_url]
+    api = package.api
+    left = api.enqueue(api.Work(n=1)).id
+    hand.flushall()  # only a dispatcher beside it brings this one back
+    with package.start(
+        *words, "--worker-class", f"{package.name}.worker.{kind}"
+    ) as worker:
+        package.in_state(left, "completed")
+        (name,) = [each.name for each in rq.Worker.all(connection=hand)]
+        assert name.startswith(f"{package.name}.main.")
+        long = api.enqueue(api.Work(n=2, seconds=3600)).id
+        until(lambda: package.ledger.starts(2), "its start")
+        worker.send(signal.SIGTERM)
+        assert worker.exit_code() == 0, worker.log()
+    assert package.row(long)["reason"] == "released"
+    assert not rq.Worker.all(connection=hand)
+
+
+def test_rq_suspends_and_resumes(package: Package, hand: client.Redis) -> None:
+    """`rq suspend` stops the taking, and nobody is declared dead meanwhile."""
+    api = package.api
+    with package.worker() as worker:
+        package.ready(worker)
+        hand.set("rq:suspended", 1)
+        time.sleep(0.6)
+        id_ = api.enqueue(api.Work(n=1)).id
+        time.sleep(5)
+        assert package.row(id_)["state"] == "queued"
+        hand.delete("rq:suspended")
+        package.in_state(id_, "completed")
+        assert worker.running and "dead" not in worker.log()
+
+
+def test_nothing_is_left_behind(package: Package, hand: client.Redis) -> None:
+    """After jobs, a dead letter, a killed process and a stop: names that expire."""
+    api = package.api
+    with package.worker() as worker:
+        api.enqueue_many([api.Work(n=n) for n in range(5)])
+        api.enqueue(api.Work(n=10, mode="raise:ValueError"))
+        api.enqueue(api.Work(n=11, mode="die"))
+        package.settled()
+        worker.terminate()
+        assert worker.exit_code() == 0
+    lasting = {key.decode() for key in hand.scan_iter() if hand.ttl(key) == -1}
+    assert lasting <= {"rq:queues", f"{package.name}:marker"}
+
+
+def test_a_stock_worker_does_no_harm(package: Package, hand: client.Redis) -> None:
+    """Somebody runs a plain `rq worker` on our queue: the row is found lost, and runs."""
+    api = package.api
+    id_ = api.enqueue(api.Work(n=1)).id
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        stock = rq.SimpleWorker([f"{package.name}:default"], connection=hand)
+        stock.work(burst=True, logging_level="CRITICAL")
+    assert package.row(id_)["state"] == "queued"
+    with package.worker():
+        package.in_state(id_, "completed")
+    assert len(package.ledger.starts(1)) == 1
+
+
+def test_a_switch_of_targets_with_rows_waiting(
+    package: Package,
+    dialect: str,
+    database_url: str,
+    own_redis: servers.Redis,
+    tmp_path: Path,
+) -> None:
+    """What the old backend left in Redis is harmless; its rows run on the new one, once."""
+    old = faults.build(dialect, SPEC, name=package.name, kind=KINDS["arq"])
+    before = old.at(database_url, own_redis.url, tmp_path / "before")
+    made = before.json("enqueue", "work", '{"n": 1}')
+    assert client.Redis.from_url(own_redis.url).exists(f"arq:job:{made['id']}")
+    with package.worker():
+        package.in_state(made["id"], "completed")
+    with before.worker() as worker:  # and back: the old message is of a row that ended
+        before.ready(worker)
+        again = before.json("enqueue", "work", '{"n": 2}')
+        before.in_state(again["id"], "completed")
+    runs = [*package.ledger.starts(), *before.ledger.starts()]
+    assert sorted(run.n for run in runs) == [1, 2]
