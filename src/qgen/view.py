@@ -9,7 +9,7 @@ from typing import Final
 from . import literal, markdown, sorting
 from .fit import LINE
 from .literal import Code
-from .model import Job, Model, Queue, Rate, Spend
+from .model import Job, Model, Queue, Rate, Spend, Worker
 from .resolve import overrides, units
 
 API: Final = (
@@ -219,6 +219,17 @@ def worker_word(model: Model) -> Code:
     if len(names) == 1 or "main" in names:
         return Code("")
     return Code(f" {literal.name(names[0])}")
+
+
+def hooks(worker: Worker) -> Code:
+    """What runs at its start and at its end."""
+    names = [name for name in (worker.on_start, worker.on_stop) if name is not None]
+    return listed(names) if names else Code("none")
+
+
+def recycles(model: Model) -> bool:
+    """True when some worker makes room for a fresh process."""
+    return any(worker.recycle_after_jobs for worker in model.workers)
 
 
 def plural(of: Sized) -> Code:
