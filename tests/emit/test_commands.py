@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from emit.projects import JOB, SPEC, Project
@@ -113,6 +114,24 @@ def test_files_are_named_from_where_one_stands(project):
 def test_no_colours_but_on_a_terminal(project):
     project.write("queue.toml", BROKEN)
     assert "\x1b" not in project.qgen("build", FORCE_COLOR="1").stderr
+
+
+def test_the_plan_names_the_next_slots_and_the_page_fixed_ones(project):
+    text = '\n[schedules.daily]\njob = "digest"\ncron = "0 7 * * *"\n'
+    text += 'timezone = "Europe/Paris"\npayload = { kind = "x" }\n'
+    project.write("queue.toml", project.read("queue.toml") + text)
+    printed = project.qgen("plan").stdout
+    (line,) = [each for each in printed.splitlines() if "next slots of daily" in each]
+    slots = [
+        datetime.fromisoformat(each.split(" ", 1)[1])
+        for each in line.partition(": ")[2].split(", ")
+    ]
+    now = datetime.now(UTC)
+    assert now < slots[0] < now + timedelta(hours=26)
+    days = [slot.date() - slots[0].date() for slot in slots]
+    assert days == [timedelta(0), timedelta(1), timedelta(2)]
+    assert {(slot.hour, slot.minute) for slot in slots} == {(7, 0)}
+    assert "Mon 2024-01-01 07:00+01:00, Tue 2024-01-02 07:00+01:00" in printed
 
 
 def test_the_plan_writes_nothing_and_shows_bodies_when_asked(project):

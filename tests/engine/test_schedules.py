@@ -23,6 +23,20 @@ unique_by = ["n"]
 [jobs.alone.payload]
 n = "int"
 
+[agents.writer]
+owner = "ann"
+cap = {{ day = "0.10" }}
+[jobs.paid]
+agent = "writer"
+max_cost = "0.05"
+handler = "tested_handlers:plain"
+
+[schedules.costly]
+job = "paid"
+every = "1m"
+missed = "all"
+max_missed = 5
+overlap = "allow"
 [schedules.skips]
 {WORK}every = "1m"
 [schedules.catches_one]
@@ -189,7 +203,7 @@ def test_the_message_is_there_to_be_published_at_once(timed: Timed) -> None:
     ticked = timed.tick()
     ids = {row["id"] for row in timed.package.rows("schedule IS NOT NULL")}
     assert {message.id for message in ticked.messages} == ids
-    assert ticked.slots == len(ids) == 5
+    assert ticked.slots == len(ids) == 6
     assert 0 < ticked.pause <= 1  # the sweep of this spec
 
 
@@ -255,6 +269,24 @@ def test_missed_all_at_once_where_runs_may_overlap(timed: Timed) -> None:
     starts = [row["run_at"] for row in sorted(rows, key=lambda row: row["slot"])][:5]
     waits = [second(b) - second(a) for a, b in itertools.pairwise(starts)]
     assert waits == pytest.approx([1.0] * 4, abs=0.5)
+
+
+def test_what_is_caught_up_stays_under_the_caps(timed: Timed) -> None:
+    """Money for two runs: of six that are due two begin, the others wait for it."""
+    ten_hours(timed)
+    timed.tick("2026-06-01T22:00:50")  # all six are due by now
+    wanted = [r["id"] for r in timed.package.rows("schedule = 'costly'")][1:]
+    timed.package.sql("DELETE FROM jobs WHERE schedule <> 'costly'")
+    boot = timed.boot(slots=20)
+    timed.dispatch()
+    found = timed.record.messages_of(
+        timed.package.rows("state = 'queued' AND dispatched_at IS NOT NULL")
+    )
+    claims = timed.claims(*found, boot=boot)
+    assert (len(claims.admitted), len(wanted)) == (2, 6)
+    waiting = timed.package.rows("state = 'queued'")
+    assert {row["reason"] for row in waiting} == {"budget"}
+    assert len(waiting) == 5
 
 
 def second(instant: Any) -> float:
@@ -419,6 +451,20 @@ def test_a_renamed_one_is_a_new_one(
     assert timed.slots("renamed") == ["2026-06-01 22:01:00"]
 
 
+def test_a_clock_that_was_wrong_for_a_while_stops_nothing(timed: Timed) -> None:
+    """The database's clock was a year ahead: when it is right again, slots go on, and
+    none that ran before runs again."""
+    timed.tick("2026-06-01T12:00:01")
+    timed.end("skips")
+    timed.tick("2027-06-01T12:00:01")
+    timed.end("skips")
+    timed.tick("2026-06-01T12:00:02")
+    timed.tick("2026-06-01T12:01:01")
+    assert timed.slots("skips") == [
+        *("2026-06-01 12:00:00", "2026-06-01 12:01:00", "2027-06-01 12:00:00")
+    ]
+
+
 # --- daylight saving --------------------------------------------------------------
 
 # line, zone -> what runs over the days of the change, in UTC.
@@ -517,7 +563,7 @@ def test_both_changes_of_the_clock_in_each_zone(
 
 def test_recover_inserts_what_is_due(timed: Timed) -> None:
     timed.clock.at("2026-06-01T12:00:05")
-    assert timed.package.json("recover")["slots"] == 5
+    assert timed.package.json("recover")["slots"] == 6
     assert timed.slots("skips") == ["2026-06-01 12:00:00"]
 
 
@@ -563,3 +609,31 @@ TESTED_ON = "schedules.often.enabled"
         assert process.exit_code() == 0
         told = process.log().strip()
     assert told == "[('5 4 * * *', None, True), (None, 90.0, False)]"
+
+
+def test_a_tick_does_not_read_the_runs_of_years(timed: Timed) -> None:
+    """Each question about a schedule's runs is served by an index of its own."""
+    lite = timed.package.dialect == "sqlite"
+    numbers = "generate_series(1, 20000) AS n"
+    id_, payload, slot = "gen_random_uuid()", "'{}'::jsonb", "to_timestamp(n)"
+    if lite:
+        numbers = "(WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c"
+        numbers += " WHERE n < 20000) SELECT n FROM c)"
+        id_, payload, slot = "hex(randomblob(16))", "'{}'", "n * 1000"
+    timed.package.sql(
+        "INSERT INTO jobs (id, job, queue, priority, sort_at, state, payload,"
+        " payload_version, tries, run_at, created_at, finished_at, schedule, slot)"
+        f" SELECT {id_}, 'work', 'default', 'normal', {slot}, 'completed', {payload},"
+        f" 1, 3, {slot}, {slot}, {slot}, 'skips', {slot} FROM {numbers}"
+    )
+    timed.package.sql("ANALYZE jobs")
+    statements = timed.part("schedule_statements")
+    explain = "EXPLAIN QUERY PLAN" if lite else "EXPLAIN"
+    for sql, index in (
+        (statements.SCHEDULE_READ, "jobs_scheduled"),
+        (statements.SCHEDULES_SHOWN, "jobs_slot"),
+    ):
+        text = sql.replace(":name", "'skips'").replace("%(name)s", "'skips'")
+        plan = str(timed.package.sql(f"{explain} {text}"))
+        assert index in plan, plan
+        assert "Seq Scan on jobs t" not in plan and "SCAN t" not in plan, plan
