@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from cells import Kind
-from engine.faults import until
+from engine.faults import LONG, until
 from parity.stage import Stage, alive, kill, parent_of
 
 Behaviour = Callable[[Stage], None]
@@ -354,6 +354,23 @@ def outlives_dropped_connections(stage: Stage) -> None:
             time.sleep(0.8)
             hand.client_kill_filter(_type="normal", skipme=True)
         stage.completed(30)
+        assert worker.running
+    hand.close()
+
+
+@behaviour()
+def outlives_a_replica(stage: Stage) -> None:
+    """Redis refuses writes, as after a failover; 20 s with QGEN_LONG=1.  Then it goes on."""
+    hand = stage.by_hand()
+    with stage.worker() as worker:
+        stage.add(0)
+        until(lambda: stage.package.ledger.ends(0), "the first")
+        hand.replicaof("127.0.0.1", "1")
+        stage.add(1, 5)
+        time.sleep(20 if LONG else 2)
+        assert worker.running
+        hand.replicaof("no", "one")
+        stage.completed(6)
         assert worker.running
     hand.close()
 
