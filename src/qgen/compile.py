@@ -106,7 +106,9 @@ def _files(model: Model, spec: str) -> Iterator[File]:
             yield _file(source, f"{package}/{source.path}", spec, model)
     for job in model.jobs:
         path = f"{package}/jobs/{job.name}.py"
-        yield File(path, render("package/jobs/job.py.j2", path, spec, job=job))
+        yield File(
+            path, render("package/jobs/job.py.j2", path, spec, model=model, job=job)
+        )
     for source in overlays.suite(model.target.name):
         yield _file(source, f"{model.project.tests}/{source.path}", spec, model)
     yield from handlers_files(model)

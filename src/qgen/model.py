@@ -207,11 +207,24 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
+class Rate:
+    """At most ``starts`` in any time of so many ``seconds``."""
+
+    starts: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue that jobs use or the spec names, with its former names."""
+    """A queue that jobs use or the spec names, with its former names.
+
+    ``max_running`` and ``rate`` bind all workers together; None = no limit.
+    """
 
     name: str
     aliases: tuple[str, ...]
+    max_running: int | None = None
+    rate: Rate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +274,7 @@ class Agent:
     provider_keys: bool = False
     provider_key_ttl: float | None = None
     not_billed: tuple[str, ...] = ()
+    rate: Rate | None = None
 
     @property
     def is_capped(self) -> bool:
@@ -273,7 +287,9 @@ class Job:
     """A job.  ``wire`` is its name in rows and on the wire (``name`` unless given).
 
     ``agent`` names who pays, None = not paid and ``max_cost`` is 0; ``reply`` and
-    ``on_failed`` are ``module:function``.
+    ``on_failed`` are ``module:function``.  ``max_running`` binds the whole fleet, for each
+    value of ``max_running_by`` where that names a field; ``start_within`` is seconds from
+    the due time, ``soft_timeout`` seconds from the start; None = no limit.
     """
 
     name: str
@@ -296,6 +312,11 @@ class Job:
     billing: Billing = "calls"
     reply: str | None = None
     on_failed: str | None = None
+    soft_timeout: float | None = None
+    max_running: int | None = None
+    max_running_by: str | None = None
+    tenant_by: str | None = None
+    start_within: float | None = None
 
     @property
     def handler_module(self) -> str:

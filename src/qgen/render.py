@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from . import costs, literal, payload, timetable, view
+from . import costs, flow, literal, payload, timetable, view
 from .data import folder
 from .fit import fit
 from .literal import Code
@@ -92,6 +92,7 @@ def _environment() -> Environment:
         "yaml": literal.yaml,
     }
     environment.globals |= {
+        "flow": flow,
         "costs": costs,
         "payload": payload,
         "timetable": timetable,

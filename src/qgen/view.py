@@ -9,7 +9,7 @@ from typing import Final
 from . import literal, markdown, sorting
 from .fit import LINE
 from .literal import Code
-from .model import Job, Model, Queue, Spend
+from .model import Job, Model, Queue, Rate, Spend, Worker
 from .resolve import overrides, units
 
 API: Final = (
@@ -46,8 +46,9 @@ def database_default(model: Model) -> str | None:
 
 def registry_types(model: Model) -> Code:
     """What the registry needs of the definitions."""
+    rate = "Rate, " if has_rate(model) else ""
     spend = "Spend, " if shows_spend(model) else ""
-    return Code(f"Agent, Project, Queue, Retry, Schedule, {spend}Worker")
+    return Code(f"Agent, Project, Queue, {rate}Retry, Schedule, {spend}Worker")
 
 
 def shows_spend(model: Model) -> bool:
@@ -102,10 +103,92 @@ def decimal(millionths: int) -> Code:
     return Code(units.decimal(millionths))
 
 
-def queue(queue: Queue) -> Code:
+def queue(model: Model, queue: Queue) -> Code:
     """The registry's entry of a queue."""
-    name, aliases = literal.literal(queue.name), literal.literal(queue.aliases)
-    return Code(f"Queue(name={name}{f', aliases={aliases}' if queue.aliases else ''})")
+    at = f"queues.{queue.name}"
+    parts = [f"name={literal.literal(queue.name)}"]
+    if queue.aliases:
+        parts.append(f"aliases={literal.literal(queue.aliases)}")
+    if is_set(model, f"{at}.max_running", queue.max_running):
+        most = value(model, f"{at}.max_running", queue.max_running)
+        parts.append(f"max_running={most}")
+    if is_set(model, f"{at}.rate", queue.rate):
+        parts.append(f"rate={rate(model, f'{at}.rate', queue.rate)}")
+    return Code(f"Queue({', '.join(parts)})")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What holds jobs back: a kind of limit, whose it is, and the limit in words."""
+
+    what: str
+    of: str
+    limit: str
+
+
+def limits(model: Model) -> list[Limit]:
+    """Every limit of the spec, in the order of its queues, agents and jobs."""
+    found: list[Limit] = []
+    for queue in model.queues:
+        if queue.max_running is not None:
+            text = f"{queue.max_running} run at a time"
+            found.append(Limit("queue", queue.name, text))
+        if queue.rate is not None:
+            found.append(Limit("queue", queue.name, in_words(queue.rate)))
+    for agent in model.agents:
+        if agent.rate is not None:
+            found.append(Limit("agent", agent.name, in_words(agent.rate)))
+    for job in model.jobs:
+        if job.max_running is not None:
+            by = f", for each {job.max_running_by}" if job.max_running_by else ""
+            text = f"{job.max_running} run at a time{by}"
+            found.append(Limit("job", job.wire, text))
+        if job.tenant_by is not None:
+            text = f"each {job.tenant_by} takes its turn within a queue"
+            found.append(Limit("job", job.wire, text))
+        if job.start_within is not None:
+            text = f"starts within {duration(job.start_within)}, or fails as expired"
+            found.append(Limit("job", job.wire, text))
+        if job.soft_timeout is not None:
+            text = f"is told to stop after {duration(job.soft_timeout)}"
+            found.append(Limit("job", job.wire, text))
+    return found
+
+
+def in_words(rate: Rate) -> str:
+    """A rate in words."""
+    return f"{rate.starts} start in any {duration(rate.seconds)}"
+
+
+def has_rate(model: Model) -> bool:
+    """True when some queue or agent has a rate."""
+    queues = any(queue.rate for queue in model.queues)
+    return queues or any(agent.rate for agent in model.agents)
+
+
+def is_limited(model: Model) -> bool:
+    """True when rows may wait for one another, or for a rate."""
+    queues = any(queue.max_running for queue in model.queues)
+    return queues or has_rate(model) or any(job.max_running for job in model.jobs)
+
+
+def expires(model: Model) -> bool:
+    """True when some job must start in time."""
+    return any(job.start_within is not None for job in model.jobs)
+
+
+def is_set(model: Model, key: str, value: object) -> bool:
+    """Whether a limit stands in the spec, or a deployment may set it."""
+    return value is not None or model.variable(key) is not None
+
+
+def rate(model: Model, key: str, rate: Rate | None) -> Code:
+    """A rate as code; where a variable may override it, its reading."""
+    code = "None"
+    if rate is not None:
+        starts, seconds = literal.literal(rate.starts), literal.literal(rate.seconds)
+        code = f"Rate(starts={starts}, seconds={seconds})"
+    return value(model, key, Code(code))
 
 
 def requirement(line: str) -> Code:
@@ -136,6 +219,17 @@ def worker_word(model: Model) -> Code:
     if len(names) == 1 or "main" in names:
         return Code("")
     return Code(f" {literal.name(names[0])}")
+
+
+def hooks(worker: Worker) -> Code:
+    """What runs at its start and at its end."""
+    names = [name for name in (worker.on_start, worker.on_stop) if name is not None]
+    return listed(names) if names else Code("none")
+
+
+def recycles(model: Model) -> bool:
+    """True when some worker makes room for a fresh process."""
+    return any(worker.recycle_after_jobs for worker in model.workers)
 
 
 def plural(of: Sized) -> Code:

@@ -204,6 +204,18 @@ def test_the_users_compose_file_is_warned_about_and_left_alone(tmp_path, capsys)
     assert project.read(COMPOSE) == kept
 
 
+def test_a_project_may_do_without_them(tmp_path):
+    """Ejected and deleted, a file stays away; a deleted one is made again."""
+    project = Project.at(tmp_path)
+    assert project.build() == 0
+    assert project.qgen("eject", COMPOSE).returncode == 0
+    project.path(COMPOSE).unlink()
+    project.path("deploy/Dockerfile").unlink()
+    assert (project.build(), project.check()) == (0, 0)
+    assert not project.path(COMPOSE).exists()
+    assert project.path("deploy/Dockerfile").exists()
+
+
 def test_compose_rules_are_those_of_compose():
     """What stands behind these tests does refuse."""
     data = compose(made(SPEC))

@@ -259,7 +259,7 @@ def test_rendered_files_are_a_closed_list():
 PRINTED = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 SAFE = re.compile(
     r"\| (literal|name|comment|docstring|cell|code|yaml|length)$"
-    r"|^(view|payload|deploy)\.\w+\("
+    r"|^(view|payload|deploy|flow)\.\w+\("
 )
 ROUGH = re.compile(
     r"\|\s*(safe|format|replace)\b|autoescape|\{%\s*raw|['\"]\{\{|\}\}['\"]"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import sqlite3
@@ -59,6 +58,12 @@ HOT = {
     "CANCEL_WAITING": "key",
     "CANCEL_ACTIVE": "key",
     "PRUNE": "completed",
+    "LANES": "lanes",
+    "HEADS": "lanes",
+    "MARK": "key",
+    "RUNNING": "running",
+    "TAKEN": "outstanding",
+    "EXPIRED": "expiring",
 }
 
 VALUES: dict[str, object] = {
@@ -77,17 +82,27 @@ VALUES: dict[str, object] = {
     "completed": 1000,
     "failed": 1000,
     "cancelled": 1000,
+    "first": "default\x1f",
+    "last": "default ",
+    "after": "",
+    "look": 64,
+    "lanes": json.dumps([f"default\x1f{n}\x1fnoop\x1f" for n in range(20)]),
 }
 
 
 def statements_of(dialect: str) -> tuple[ModuleType, str]:
-    """The built ``statements.py`` alone, and the folder of the package."""
+    """The built statements alone, of both modules, and the folder of the package."""
     package = packages.build(SPEC, dialect)
-    spec = importlib.util.spec_from_file_location("st", package / "statements.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = ModuleType("st")
+    for name in ("statements.py", "limit_statements.py"):
+        exec((package / name).read_text("utf-8"), vars(module))
     return module, str(package)
+
+
+def migrations(package: str) -> str:
+    """The SQL that makes the tables."""
+    files = sorted((Path(package) / "migrations").glob("*.sql"))
+    return "".join(file.read_text("utf-8") for file in files)
 
 
 def named(sql: str, style: str) -> dict[str, object]:
@@ -101,9 +116,7 @@ def postgres(
     _, package = statements_of("postgresql")
     with servers.database(pg_server) as url:
         with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(
-                (Path(package) / "migrations" / "0001_record.sql").read_text()
-            )
+            connection.execute(migrations(package))
             connection.execute(
                 f"""INSERT INTO plans_jobs (id, job, queue, priority, sort_at, state,
                     payload, payload_version, tries, attempt, run_at, created_at,
@@ -116,9 +129,12 @@ def postgres(
             # A few open rows that the statistics do not know: stale, as in life.
             connection.execute(
                 """INSERT INTO plans_jobs (id, job, queue, priority, sort_at, state,
-                    payload, payload_version, tries, run_at, created_at)
+                    payload, payload_version, tries, run_at, created_at, lane,
+                    expires_at)
                 SELECT gen_random_uuid(), 'noop', 'default', 'normal', now(), 'queued',
-                    '{"n": 1}', 1, 3, now(), now() FROM generate_series(1, 200)"""
+                    '{"n": 1}', 1, 3, now(), now(),
+                    concat_ws(chr(31), 'default', n % 20, 'noop', ''), now()
+                FROM generate_series(1, 200) AS n"""
             )
             yield connection
 
@@ -145,9 +161,7 @@ def test_postgresql_uses_the_index(
 def test_sqlite_uses_the_index(name: str) -> None:
     module, package = statements_of("sqlite")
     connection = sqlite3.connect(":memory:")
-    connection.executescript(
-        (Path(package) / "migrations" / "0001_record.sql").read_text()
-    )
+    connection.executescript(migrations(package))
     sql = getattr(module, name)
     rows = connection.execute(f"EXPLAIN QUERY PLAN {sql}", named(sql, ":{}")).fetchall()
     plan = "\n".join(str(row[3]) for row in rows)

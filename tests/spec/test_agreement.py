@@ -118,7 +118,7 @@ def test_what_passes_is_bounded_and_whole():
         classes = [job.class_name for job in model.jobs]
         assert len(set(classes)) == len(classes)
         assert hash(model) is not None
-    assert models >= COUNT // 20
+    assert models >= COUNT // 40
 
 
 def test_the_kinds_of_text_know_sound_examples():

@@ -13,7 +13,9 @@ from .stop import Stop
 
 
 def run(file: str, spec: str) -> int:
-    """Hand a managed file over: its line in the lock says so, its header goes.
+    """Hand a file over: its line in the lock says so, and its header, if any, goes.
+
+    One that is written once is its owner's anyway; ejected, it may be deleted too.
 
     The lock comes first: a kill between the two leaves a file that is owned already and
     still has its header, which does no harm.
@@ -28,9 +30,9 @@ def run(file: str, spec: str) -> int:
             kind = lock.parse(committed).kinds.get(path)
             if kind == "ejected":
                 raise Stop(f"{path} is yours already")
-            if kind != "managed" or found.text is None:
+            if kind not in ("managed", "once") or found.text is None:
                 raise Stop(f"{path} is not a file that {lock.NAME} lists as managed")
-            text = committed.replace(f"managed {path}\n", f"ejected {path}\n")
+            text = committed.replace(f"{kind} {path}\n", f"ejected {path}\n")
             with private.stage() as stage:
                 _replace(stage / "lock", text, tree.at(lock.NAME))
                 _replace(stage / "file", without_header(found.text), tree.at(path))

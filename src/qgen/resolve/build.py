@@ -15,7 +15,7 @@ from qgen.resolve.payload import field_of, full, kind_of
 from qgen.resolve.times import stop_setting
 from qgen.resolve.times import times as derived
 from qgen.resolve.types import fit
-from qgen.resolve.units import limit, millionths, seconds
+from qgen.resolve.units import limit, millionths, per, seconds
 from qgen.spec import shape
 from qgen.spec.names import class_name
 from qgen.targets import TARGETS
@@ -74,7 +74,7 @@ def build(draft: Draft) -> model.Model:
         times=times,
         retries=retries(draft),
         queues=tuple(
-            model.Queue(name, tuple(queue.aliases))
+            model.Queue(name, tuple(queue.aliases), queue.max_running, rate(queue.rate))
             for name, queue in sorted(draft.queues.items())
         ),
         workers=workers,
@@ -180,7 +180,13 @@ def agent(name: str, given: shape.Agent) -> model.Agent:
         provider_keys=given.provider_keys,
         provider_key_ttl=seconds(ttl) if ttl else None,
         not_billed=tuple(given.not_billed),
+        rate=rate(given.rate),
     )
+
+
+def rate(text: str) -> model.Rate | None:
+    """``60/1m``; None where there is none."""
+    return None if text == "none" else model.Rate(*per(text))
 
 
 def caps(given: shape.Windows | None) -> tuple[tuple[model.Period, int], ...]:
@@ -216,6 +222,11 @@ def job(draft: Draft, name: str) -> model.Job:
         billing=given.billing if given.agent else "calls",
         reply=given.reply,
         on_failed=given.on_failed,
+        soft_timeout=seconds(given.soft_timeout) if given.soft_timeout else None,
+        max_running=given.max_running,
+        max_running_by=given.max_running_by,
+        tenant_by=given.tenant_by,
+        start_within=limit(given.start_within),
     )
 
 

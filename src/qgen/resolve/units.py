@@ -21,6 +21,12 @@ def limit(text: str) -> float | None:
     return None if text == "none" else seconds(text)
 
 
+def per(text: str) -> tuple[int, float]:
+    """How many, in how many seconds: ``60/1m`` -> (60, 60.0)."""
+    count, _, time = text.partition("/")
+    return int(count), seconds(time)
+
+
 def money(text: str) -> Decimal:
     """An amount, exact."""
     return Decimal(text)

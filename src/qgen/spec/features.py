@@ -15,14 +15,6 @@ from qgen.spec.finding import Finding
 from qgen.spec.spans import Path
 
 UNBUILT: Final[tuple[tuple[str, Code], ...]] = (
-    ("agents.*.rate", later.FLOW),
-    ("queues.*.max_running", later.FLOW),
-    ("queues.*.rate", later.FLOW),
-    ("jobs.*.max_running", later.FLOW),
-    ("jobs.*.max_running_by", later.FLOW),
-    ("jobs.*.tenant_by", later.FLOW),
-    ("jobs.*.start_within", later.FLOW),
-    ("jobs.*.soft_timeout", later.PROCESS),
     ("record.existing=true", later.ADOPTION),
     ("record.id_type", later.ADOPTION),
     ("record.columns", later.ADOPTION),
@@ -47,22 +39,6 @@ def unbuilt(data: dict[str, Any], target: str) -> Iterator[Finding]:
             for path, found in matches(data, tuple(each.split(".")), ()):
                 if not value or found == {"true": True}.get(value, value):
                     yield refusal(code, path)
-    yield from overrides(data)
-
-
-def overrides(data: dict[str, Any]) -> Iterator[Finding]:
-    """Variables that would override a key that is not built yet."""
-    patterns = [line.split(".") for line, _ in UNBUILT if "=" not in line]
-    for path, key in matches(data, ("env", "*"), ()):
-        parts = key.split(".") if isinstance(key, str) else []
-        if any(_fits(pattern, parts) for pattern in patterns):
-            yield refusal(later.OVERRIDES, path)
-
-
-def _fits(pattern: list[str], parts: list[str]) -> bool:
-    """True for a path that a pattern names, or one below it."""
-    pairs = list(zip(pattern, parts, strict=False))
-    return len(parts) >= len(pattern) and all(p in ("*", part) for p, part in pairs)
 
 
 def matches(node: Any, pattern: Path, path: Path) -> Iterator[tuple[Path, Any]]:

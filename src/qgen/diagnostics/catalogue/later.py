@@ -7,25 +7,6 @@ WHY = (
     " effect would promise what nothing keeps, so they are refused until they are built."
 )
 
-FLOW = Code(
-    "QG803",
-    "flow limits: not built yet",
-    "Limits on running jobs and on rates, fair turns, and expiry before the start."
-    + WHY,
-    "[queues.default]\nmax_running = 20\n",
-)
-PROCESS = Code(
-    "QG805",
-    "warning before a timeout: not built yet",
-    "`soft_timeout`, which warns a handler before it is stopped." + WHY,
-    '[jobs.draft_reply]\npayload.ticket_id = "uuid"\nsoft_timeout = "9m"\n',
-)
-OVERRIDES = Code(
-    "QG806",
-    "override of a key that is not built yet",
-    "A variable of `[env]` that leads to a key which is refused itself." + WHY,
-    '[queues.default]\n\n[env]\nSUPPORT_RUNNING = "queues.default.max_running"\n',
-)
 ADOPTION = Code(
     "QG807",
     "adopting a table: not built yet",

@@ -115,8 +115,7 @@ UNSERVED = Code(
     "QG417",
     "queue that no worker serves",
     "Its jobs would wait for ever.",
-    '[queues.slow]\n\n[workers.main]\nqueues = ["default"]\n\n'
-    f'{JOB}queue = "slow"\n',
+    f'[queues.slow]\n\n[workers.main]\nqueues = ["default"]\n\n{JOB}queue = "slow"\n',
 )
 UNUSED = Code(
     "QG418",
@@ -149,8 +148,7 @@ NO_MAX_COST = Code(
     "QG422",
     "paid job without max_cost",
     "What one attempt may cost is reserved before it starts, so it must be known.",
-    '[agents.writer]\nowner = "ann"\ncap = { day = "1" }\n\n'
-    f'{JOB}agent = "writer"\n',
+    f'[agents.writer]\nowner = "ann"\ncap = {{ day = "1" }}\n\n{JOB}agent = "writer"\n',
 )
 NO_AGENT = Code(
     "QG423",
@@ -162,7 +160,7 @@ NO_CAP = Code(
     "QG424",
     "agent without a cap",
     "A missing cap never means unlimited: every paid job of the agent is denied.",
-    '[agents.writer]\nowner = "ann"\n\n' f'{JOB}agent = "writer"\nmax_cost = "0.20"\n',
+    f'[agents.writer]\nowner = "ann"\n\n{JOB}agent = "writer"\nmax_cost = "0.20"\n',
     severity="warning",
 )
 KEY_LIFETIME = Code(
