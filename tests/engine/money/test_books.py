@@ -329,6 +329,17 @@ def test_keys_send_the_call_again_in_the_same_money(desk: Desk) -> None:
     assert desk.end(again) == "completed"
 
 
+def test_the_larger_report_of_a_key_counts_in_either_order(desk: Desk) -> None:
+    claim = desk.first("Sure")
+    first = desk.open(claim)
+    assert desk.lose(claim) == "queued"
+    (again,) = desk.claim(claim.id)
+    second = desk.open(again)
+    assert desk.settle(claim, first, 30_000) == "superseded"
+    assert desk.settle(again, second, 10_000) == "settled"
+    assert desk.row(claim)["cost"] == 30_000
+
+
 def test_a_key_that_the_provider_has_forgotten_holds_the_job(desk: Desk) -> None:
     claim = desk.first("Sure")
     desk.open(claim)
