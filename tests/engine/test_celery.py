@@ -227,6 +227,7 @@ def test_a_deaf_worker_ends(
         until(lambda: package.ledger.ends(0), "the first job")
         celery(package, *cancel)
         add(package, 1)
+        until(lambda: not worker.running, worker.log, 30)
         assert worker.exit_code() == 1, worker.log()
         assert "deaf" in worker.log()
     with package.worker():
@@ -236,7 +237,7 @@ def test_a_deaf_worker_ends(
 def test_a_busy_worker_is_not_deaf(package: Package) -> None:
     """Its slots are full for longer than the watchdog's patience, and messages wait."""
     with package.worker() as worker:
-        add(package, 0, 4, seconds=6)
+        add(package, 0, 4, seconds=9)
         assert package.settled() == {"completed": 4}
         assert worker.running and "deaf" not in worker.log()
 
