@@ -40,6 +40,8 @@ KINDS: Final = {
     for kind in (
         Kind("arq", "arq"),
         Kind("rq-fork", "rq", 'worker = "fork"', supervised=True, forks=True),
+        Kind("celery-prefork", "celery", 'pool = "prefork"', supervised=True),
+        Kind("celery-threads", "celery", 'pool = "threads"'),
         Kind("rq-simple", "rq", 'worker = "simple"', supervised=True),
     )
 }

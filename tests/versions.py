@@ -24,6 +24,9 @@ ROOT = Path(__file__).resolve().parents[1]
 VERSIONS: Final = {
     "arq-0.26": ("arq", ["arq==0.26.*"]),
     "arq-0.28": ("arq", ["arq==0.28.*"]),
+    "celery-5.5": ("celery", ["celery[redis]==5.5.*"]),
+    "celery-5.6": ("celery", ["celery[redis]==5.6.*"]),
+    "celery-5.7": ("celery", ["celery[redis]==5.7.*"]),
     "rq-2.11": ("rq", ["rq==2.11.*", "redis==5.*"]),
     "rq-2.12": ("rq", ["rq==2.12.*", "redis==6.*"]),
     "rq-3.0": ("rq", ["rq==3.0.*", "redis==8.*"]),

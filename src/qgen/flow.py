@@ -39,6 +39,8 @@ def moves(model: Model) -> Iterator[Move]:
     yield Move("active", "failed", tuple(ends))
     refused = ["bad_payload", "unknown_job"]
     refused += ["denied_no_cap", "denied_cap"] if pays else []
+    late = any(job.start_within is not None for job in model.jobs)
+    refused += ["expired"] if late else []
     yield Move("queued", "failed", tuple(refused))
     if pays:
         yield Move("active", "held", ("a call may have been billed",))

@@ -42,7 +42,7 @@ def test_both_dialects_have_the_same_statements() -> None:
 def test_every_statement_is_used() -> None:
     engine = "\n".join(
         path.read_text("utf-8")
-        for folder in ("package", "forking", "arq", "rq", *DIALECTS)
+        for folder in ("package", "forking", "arq", "celery", "rq", *DIALECTS)
         for path in (TEMPLATES / folder).glob("*.py")
     )
     used = set(re.findall(r"statements\.([A-Z_]+)", engine))

@@ -14,7 +14,7 @@ from typing import Final
 from cells import DIALECTS, KINDS, Kind
 from parity.behaviours import BEHAVIOURS, NEEDS
 
-DEFAULTS: Final = ("rq-fork",)
+DEFAULTS: Final = ("rq-fork", "celery-prefork")
 WANTED: Final = os.environ.get("QGEN_PARITY", "")
 
 
