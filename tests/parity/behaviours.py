@@ -276,6 +276,8 @@ def recovers_at_once_from_the_kill_between(stage: Stage) -> None:
         until(lambda: not alive([first.pid]), "the orphan's end")
         assert worker.running
     assert row["result"] == {"n": 1, "attempt": 2}
+    (lost,) = stage.package.attempts(id_)
+    assert lost["outcome"] == "worker_lost", "it waited for the orphan"
     stage.explained()
 
 
