@@ -243,10 +243,12 @@ def test_rendered_files_are_a_closed_list():
         "package/jobs/job.py.j2",
         "package/registry.py.j2",
         "package/requirements.txt.j2",
+        "postgresql/limit_statements.py.j2",
         "postgresql/money_statements.py.j2",
         "postgresql/schedule_statements.py.j2",
         "postgresql/statements.py.j2",
         "rq/knobs.py.j2",
+        "sqlite/limit_statements.py.j2",
         "sqlite/money_statements.py.j2",
         "sqlite/schedule_statements.py.j2",
         "sqlite/statements.py.j2",
@@ -319,6 +321,6 @@ def test_the_sql_modules_are_black_exact(dialect):
     record = samples.m.Record(dialect, "DATABASE_URL", "support_jobs")
     files = compiler.files_of(samples.model(record=record), "queue.toml")
     texts = [file.text for file in files if file.path.endswith("statements.py")]
-    assert len(texts) == 3
+    assert len(texts) == 4
     for text in texts:
         assert format.black(text) == text

@@ -64,8 +64,11 @@ seconds = { type = "float", default = 0.0 }
 
 SPEC: Final = faults.QUICK + faults.JOBS + JOBS
 
-# Nobody is declared dead while a test runs: what is recovered was recovered at once.
-PATIENT: Final = SPEC.replace('after = "4s"', 'after = "2m"')
+# Nobody is declared dead while a test runs, and nobody's grace ends: what is recovered
+# or released was so at once.
+PATIENT: Final = SPEC.replace('after = "4s"', 'after = "2m"').replace(
+    'grace = "2s"', 'grace = "30s"'
+)
 HANDLERS: Final = faults.HANDLERS + BUYER
 
 
