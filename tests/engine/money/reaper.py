@@ -1,6 +1,6 @@
 """Runs a package's worker whose processes die, or freeze, at points of its engine by chance.
 
-    REAPER=SEED python reaper.py -m PACKAGE worker
+    REAPER=SEED REAPER_CHANCE=0.006 python reaper.py -m PACKAGE worker
 
 At each visit of a named point something happens with a small probability: the process
 that is there, the one that has started it, or the whole worker is killed with SIGKILL;
@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-CHANCE = float(os.environ.get("REAPER_CHANCE", "0.006"))
+CHANCE = float(os.environ.get("REAPER_CHANCE", "0"))
 FATES = {"alone": 4, "parent": 2, "whole": 2, "freeze": 2, "pause": 1}
 DICE = random.Random()
 
