@@ -1,6 +1,6 @@
 """Runs a package's worker whose processes die, or freeze, at points of its engine by chance.
 
-    REAPER=SEED REAPER_CHANCE=0.006 python reaper.py -m PACKAGE worker
+    REAPER=SEED REAPER_CHANCE=0.008 python reaper.py -m PACKAGE worker
 
 At each visit of a named point something happens with a small probability: the process
 that is there, the one that has started it, or the whole worker is killed with SIGKILL;
