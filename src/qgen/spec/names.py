@@ -36,8 +36,7 @@ PACKAGES: Final = frozenset(
     " pytest tests annotated_types typing_extensions site_packages".split()
 )
 # The standard library of Python 3.11 to 3.13, so that all of them judge alike.
-STANDARD_LIBRARY: Final = frozenset(
-    """
+STANDARD_LIBRARY: Final = frozenset("""
     abc aifc antigravity argparse array ast asynchat asyncio asyncore atexit audioop
     base64 bdb binascii bisect builtins bz2 calendar cgi cgitb chunk cmath cmd code
     codecs codeop collections colorsys compileall concurrent configparser contextlib
@@ -59,11 +58,9 @@ STANDARD_LIBRARY: Final = frozenset(
     turtledemo types typing unicodedata unittest urllib uu uuid venv warnings wave
     weakref webbrowser winreg winsound wsgiref xdrlib xml xmlrpc zipapp zipfile
     zipimport zlib zoneinfo
-    """.split()
-)
+    """.split())
 # Reserved in PostgreSQL or in SQLite.
-SQL_WORDS: Final = frozenset(
-    """
+SQL_WORDS: Final = frozenset("""
     add all alter analyse analyze and any array as asc asymmetric authorization
     autoincrement between binary both case cast check collate collation column commit
     concurrently constraint create cross current_catalog current_date current_role
@@ -75,8 +72,7 @@ SQL_WORDS: Final = frozenset(
     references returning right rollback select session_user set similar some symmetric
     system_user table tablesample then to trailing transaction true union unique update
     user using values variadic verbose when where window with
-    """.split()
-)
+    """.split())
 
 
 def is_keyword(name: str) -> bool:

@@ -51,8 +51,7 @@ n = {{ type = "int", default = 1 }}
 who = {{ type = "str", default = "" }}
 mode = {{ type = "str", default = "" }}
 seconds = {{ type = "float", default = 0.0 }}
-"""
-    for name, more in JOBS.items()
+""" for name, more in JOBS.items()
 )
 
 

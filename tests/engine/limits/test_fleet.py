@@ -22,15 +22,12 @@ who = { type = "str", default = "" }
 mode = { type = "str", default = "" }
 seconds = { type = "float", default = 0.0 }
 """
-KEYED = (
-    faults.QUICK
-    + f"""
+KEYED = faults.QUICK + f"""
 [jobs.work]
 max_running = 2
 max_running_by = "who"
 [jobs.work.payload]
 {PAYLOAD}"""
-)
 FREE = f"\n[jobs.work.payload]\n{PAYLOAD}"
 CHAOS = 30.0 if faults.LONG else 6.0  # seconds of kills, cancels and deletions
 LIMIT, WINDOW = (60, 60.0) if faults.LONG else (20, 2.0)
