@@ -13,6 +13,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -96,7 +97,8 @@ class Disaster:
         self._seeds = itertools.count()
         self._workers: list[Worker] = []
         self._sessions: set[int] = set()
-        self._frozen: dict[int, float] = {}
+        self._over = threading.Event()
+        self._waker = threading.Thread(target=self._wake, daemon=True)
         self._held: dict[str, float] = {}
         self._wipes = [100, 200, 300]
         self._restarts = [150, 350]
@@ -104,6 +106,7 @@ class Disaster:
     def run(self) -> None:
         """Until no job is queued, active or held."""
         deadline = time.monotonic() + 400
+        self._waker.start()
         try:
             while True:
                 self._keep_two()
@@ -121,6 +124,8 @@ class Disaster:
                 self._decide()
                 time.sleep(0.2)
         finally:
+            self._over.set()
+            self._waker.join()
             for worker in self._workers:
                 worker.close()
                 self._count(worker)
@@ -139,14 +144,6 @@ class Disaster:
                 worker.close()
                 self._count(worker)
                 self._workers.remove(worker)
-        stopped = {pid for pid, state in self._processes().items() if state == "T"}
-        self._frozen = {
-            pid: since for pid, since in self._frozen.items() if pid in stopped
-        }
-        for pid in stopped:
-            since = self._frozen.setdefault(pid, time.monotonic())
-            if time.monotonic() - since > FROZEN:
-                _send(pid, signal.SIGCONT)
         while len(self._workers) < 2:
             name = self.package.tree.name
             env = {"REAPER": str(next(self._seeds)), "REAPER_CHANCE": self._chance}
@@ -154,17 +151,37 @@ class Disaster:
             self._workers.append(worker)
             self._sessions.add(worker.pid)
 
+    def _wake(self) -> None:
+        """In a thread: one that is frozen in a transaction of SQLite stops all the rest,
+        the commands of this test too."""
+        frozen: dict[int, float] = {}
+        while not self._over.wait(0.2):
+            stopped = [pid for pid, state in self._processes().items() if state == "T"]
+            now = time.monotonic()
+            frozen = {pid: frozen.get(pid, now) for pid in stopped}
+            for pid, since in frozen.items():
+                if now - since > FROZEN:
+                    _send(pid, signal.SIGCONT)
+
     def _processes(self) -> dict[int, str]:
-        """Every process of every worker with its state, whose parent is gone too."""
+        """Every process of every worker with its state, whose parent is gone too.
+
+        A session without a process is forgotten: its number may be somebody else's soon.
+        """
+        known = set(self._sessions)
         listed = subprocess.run(
-            ["ps", "-A", "-o", "pid=,sid=,stat="], capture_output=True, text=True
+            ["ps", "-A", "-o", "pid=,sid=,stat="],
+            capture_output=True,
+            text=True,
+            check=True,
         )
-        found = {}
-        for line in listed.stdout.splitlines():
-            pid, session, state = line.split()
-            if int(session) in self._sessions and state[0] != "Z":
-                found[int(pid)] = state[0]
-        return found
+        lines = [line.split() for line in listed.stdout.splitlines()]
+        self._sessions -= known - {int(session) for _, session, _ in lines}
+        return {
+            int(pid): state[0]
+            for pid, session, state in lines
+            if int(session) in self._sessions and state[0] != "Z"
+        }
 
     def _count(self, worker: Worker) -> None:
         found = re.findall(r"reaper: (\S+): (\w+)", worker.log())
