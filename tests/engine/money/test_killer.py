@@ -89,7 +89,7 @@ class Disaster:
         kind: Kind,
     ) -> None:
         # Where a process commits for one job alone, the points are visited more often.
-        self._chance = "0.003" if kind.supervised else "0.008"
+        self._chance = "0.005" if kind.supervised else "0.008"
         self.package, self.bill, self.redis, self.pg = package, bill, redis, pg
         self.deaths: Counter[str] = Counter()
         self.points: Counter[str] = Counter()
