@@ -1,14 +1,20 @@
-"""python3 dev.py bench run | memory | backlog | plan | compile  [--write]"""
+"""python3 dev.py bench run | memory | backlog | plan | compile  [--write]
+
+python3 dev.py bench run --target all        every backend in every mode
+python3 dev.py bench run --target rq --mode fork
+"""
 
 from __future__ import annotations
 
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from bench import report
-from bench.systems import PAID, SYSTEMS, System
+from bench.systems import CELLS, PAID, SYSTEMS, System
+
+REPS, PAID_JOBS = 5, 5000
 
 
 def chosen(names: str | None, systems: Sequence[System] = SYSTEMS) -> list[System]:
@@ -23,7 +29,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     for name, does in (
-        ("run", "enqueue, drain, latency and idle cost, beside arq and hand-written"),
+        ("run", "enqueue, drain, latency and idle cost, beside bare and hand-written"),
         ("memory", "resident memory after 2,000 and after 20,000 jobs"),
         ("backlog", "Redis under 100,000 queued rows, and after FLUSHALL"),
         ("plan", "claims beside a million finished rows, and the indexes they use"),
@@ -36,31 +42,73 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             "--write", action="store_true", help="also into docs/benchmarks.md"
         )
         if name in ("run", "compile"):
-            command.add_argument("--reps", type=int, default=5)
+            command.add_argument("--reps", type=int, help="rounds")
         if name == "run":
-            command.add_argument("--jobs", type=int, default=5000)
+            command.add_argument(
+                "--target", choices=("arq", "rq", "celery", "all"), default="arq"
+            )
+            command.add_argument(
+                "--mode", choices=("fork", "simple", "prefork", "threads")
+            )
+            command.add_argument(
+                "--jobs", type=int, help="of a drain; a number for each mode otherwise"
+            )
             command.add_argument(
                 "--paid", action="store_true", help="jobs of two paid calls, and unpaid"
             )
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.command == "run" and not cells(options.target, options.mode):
+        parser.error(f"{options.target} has no mode {options.mode}")
+    if getattr(options, "paid", False) and options.target != "arq":
+        parser.error("--paid is measured on arq")
+    return options
+
+
+def cells(target: str, mode: str | None) -> list[str]:
+    """The kinds of `bench run`: a backend's, in one mode or in all."""
+    return [
+        kind
+        for kind in CELLS
+        if target in ("all", kind.partition("-")[0])
+        and mode in (None, kind.partition("-")[2])
+    ]
+
+
+def run_cells(options: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
+    """Section, title and text of each cell, which is a run of its own."""
+    from bench import run  # not before: a started process counts this one's memory
+
+    for kind in cells(options.target, options.mode):
+        if systems := chosen(options.systems, CELLS[kind]):
+            size = run.Size(options.reps or run.REPS, options.jobs or run.JOBS[kind])
+            section = "run" if kind == "arq" else f"run-{kind}"
+            yield section, run.title(kind), run.main(systems, size)
+
+
+def measured(options: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
+    """Section, title and text of everything that was asked for."""
+    section = "paid" if getattr(options, "paid", False) else options.command
+    if section == "run":
+        yield from run_cells(options)
+        return
+    module = importlib.import_module(f"bench.{section}")
+    if section == "compile":
+        text = module.main(options.reps or REPS)
+    elif section == "paid":
+        systems = chosen(options.systems, PAID)
+        text = module.main(systems, options.reps or REPS, options.jobs or PAID_JOBS)
+    else:
+        systems = chosen(options.systems)
+        text = module.main([s for s in systems if s.module == "bench.generated"])
+    yield section, module.TITLE, text
 
 
 def main(arguments: Sequence[str]) -> int:
     options = parse(arguments)
-    section = "paid" if getattr(options, "paid", False) else options.command
-    module = importlib.import_module(f"bench.{section}")
-    systems = chosen(getattr(options, "systems", None))
-    if options.command == "compile":
-        text = module.main(options.reps)
-    elif section == "paid":
-        text = module.main(chosen(options.systems, PAID), options.reps, options.jobs)
-    elif section == "run":
-        text = module.main(systems, module.Size(options.reps, options.jobs))
-    else:
-        text = module.main([s for s in systems if s.module == "bench.generated"])
-    print(text)
-    if options.write:
-        report.write(section, module.TITLE, text)
+    for section, title, text in measured(options):
+        print(text, flush=True)
+        if options.write:
+            report.write(section, title, text)
     return 0
 
 

@@ -1,16 +1,11 @@
 """The durable arq that one writes by hand: a row per job, and arq to run it.
 
-Three commits a job: insert, claim, finish. It is the reference, so it is written as a
-good engineer would in an afternoon and no slower than need be: primary-key updates,
-a pool, prepared statements. It has no fence, no batches and (here) no sweep, so it
-guarantees less than the generated worker does.
+The rows are those of bench/rows.py, reached by asyncio: a pool, prepared statements.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import sqlite3
 import uuid
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
@@ -22,41 +17,8 @@ from arq.worker import Worker
 
 from bench import ticks
 from bench.arq_bare import WIDTH
+from bench.rows import DONE, INDEX, INSERT, Row, new_rows, open_sqlite, statements
 from bench.systems import ARQ_TUNED, POOL, Client, Payload, database_url, redis_url
-
-TABLE = """
-CREATE TABLE jobs (
-    id {uuid} PRIMARY KEY,
-    kind text NOT NULL,
-    payload {json} NOT NULL,
-    state text NOT NULL DEFAULT 'queued',
-    attempts int NOT NULL DEFAULT 0,
-    created_at {time} NOT NULL DEFAULT {now},
-    queued_at {time} NOT NULL DEFAULT {now},
-    started_at {time},
-    finished_at {time},
-    result {json},
-    error text
-)"""
-INDEX = (
-    "CREATE INDEX jobs_open ON jobs (state, queued_at)"
-    " WHERE state IN ('queued', 'running')"
-)
-INSERT = "INSERT INTO jobs (id, kind, payload) VALUES (?, ?, ?)"
-CLAIM = (
-    "UPDATE jobs SET state = 'running', attempts = attempts + 1, started_at = {now}"
-    " WHERE id = ? AND state = 'queued' RETURNING kind, payload, attempts"
-)
-FINISH = (
-    "UPDATE jobs SET state = 'done', finished_at = {now}, result = ?"
-    " WHERE id = ? AND state = 'running'"
-)
-FAIL = (
-    "UPDATE jobs SET state = 'failed', finished_at = {now}, error = ?"
-    " WHERE id = ? AND state = 'running'"
-)
-
-Row = Sequence[Any]
 
 
 class Store(Protocol):
@@ -123,9 +85,7 @@ class Sqlite:
     """Straight calls: a commit takes less time than a trip to a thread and back."""
 
     async def open(self) -> None:
-        self.connection = sqlite3.connect(sqlite_path(), isolation_level=None)
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=10000"):
-            self.connection.execute(f"PRAGMA {pragma}")
+        self.connection = open_sqlite()
 
     async def run(self, sql: str, *values: Any) -> list[Row]:
         values = tuple(str(v) if isinstance(v, uuid.UUID) else v for v in values)
@@ -152,10 +112,6 @@ def numbered(sql: str) -> str:
     return first + "".join(f"${n}{part}" for n, part in enumerate(rest, 1))
 
 
-def sqlite_path() -> str:
-    return database_url().removeprefix("sqlite:///")
-
-
 class DurableClient:
     redis: ArqRedis
 
@@ -167,12 +123,12 @@ class DurableClient:
         self.redis = await create_pool(RedisSettings.from_dsn(redis_url()))
 
     async def enqueue(self, payload: Payload) -> None:
-        job_id = uuid.uuid4()
-        await self.store.run(INSERT, job_id, "job", json.dumps(payload))
-        await self.push(job_id)
+        (row,) = new_rows([payload])
+        await self.store.run(INSERT, *row)
+        await self.push(row[0])
 
     async def enqueue_many(self, payloads: Sequence[Payload]) -> None:
-        rows = [(uuid.uuid4(), "job", json.dumps(payload)) for payload in payloads]
+        rows = new_rows(payloads)
         await self.store.run_many(INSERT, rows)
         for start in range(0, len(rows), WIDTH):
             chunk = rows[start : start + WIDTH]
@@ -189,21 +145,13 @@ class DurableClient:
 class Durable:
     def __init__(self, driver: str) -> None:
         self.driver = driver
-        sqlite = driver == "sqlite3"
-        now = "(julianday())" if sqlite else "now()"
-        types = {"uuid": "text", "json": "text", "time": "real"}
-        if not sqlite:
-            types = {"uuid": "uuid", "json": "jsonb", "time": "timestamptz"}
-        self.table = TABLE.format(now=now, **types)
-        self.claim, self.finish, self.fail = (
-            sql.format(now=now) for sql in (CLAIM, FINISH, FAIL)
-        )
+        self.sql = statements(driver)
 
     def setup(self) -> None:
         async def create() -> None:
             store = STORES[self.driver]()
             await store.open()
-            await store.run(self.table)
+            await store.run(self.sql.table)
             await store.run(INDEX)
             await store.close()
 
@@ -215,14 +163,14 @@ class Durable:
     async def job(self, context: dict[str, Any], text_id: str) -> None:
         store: Store = context["store"]
         job_id = uuid.UUID(text_id)
-        if not await store.run(self.claim, job_id):
+        if not await store.run(self.sql.claim, job_id):
             return
         try:
             await ticks.handle()
         except Exception as error:
-            await store.run(self.fail, repr(error), job_id)
+            await store.run(self.sql.fail, repr(error), job_id)
             return
-        await store.run(self.finish, json.dumps({"ok": True}), job_id)
+        await store.run(self.sql.finish, DONE, job_id)
 
     def worker(self) -> None:
         async def start(ctx: dict[Any, Any]) -> None:

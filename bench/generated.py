@@ -1,6 +1,6 @@
 """The worker that qgen makes of bench/specs/queue.toml.
 
-`build` writes the package once per dialect; the children find it on PYTHONPATH. Only
+`build` writes the package once per kind and dialect; the children find it on PYTHONPATH. Only
 its public face is used: enqueue, enqueue_many, and `python -m bench_queue`.
 """
 
@@ -15,17 +15,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.systems import Client, Payload
+from bench.systems import SLOTS, Client, Payload
 
 SPEC = Path(__file__).parent / "specs" / "queue.toml"
 PACKAGE = "bench_queue"
 
 
-def build(dialect: str, folder: Path, spec: str) -> Path:
+def build(dialect: str, folder: Path, spec: str, target: str) -> Path:
     """Build into an empty folder; returns what has to be on PYTHONPATH."""
     spec = re.sub(r'(?m)^dialect = "\w+"', f'dialect = "{dialect}"', spec)
     (folder / "queue.toml").write_text(spec)
-    command = [sys.executable, "-m", "qgen", "build", "queue.toml", "--target", "arq"]
+    command = [sys.executable, "-m", "qgen", "build", "queue.toml", "--target", target]
     subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
     return next(folder.rglob(f"{PACKAGE}/__init__.py")).parents[1]
 
@@ -73,8 +73,9 @@ class Generated:
         os.execv(words[0], words)
 
 
-def spec() -> str:
-    return SPEC.read_text()
+def spec(kind: str) -> str:
+    slots = f"concurrency = {SLOTS[kind]}"
+    return re.sub(r"(?m)^concurrency = \d+", slots, SPEC.read_text())
 
 
 def adapter(option: str) -> Generated:

@@ -49,7 +49,7 @@ def _agent(number: int) -> str:
     return f"agent_{number:03d}"
 
 
-def spec() -> str:
+def spec(kind: str) -> str:
     """An unpaid job, and one for each agent."""
     text = [HEAD, JOB.format(name="unpaid", handler="unpaid", money="")]
     for number in range(AGENTS):

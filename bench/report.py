@@ -20,7 +20,7 @@ HEAD = """\
 Printed by `python3 dev.py bench ... --write`; do not edit. Every table is one run on
 one machine, the systems taking turns. Compare figures within a table only, as ratios.
 """
-LIBRARIES = ("arq", "redis", "psycopg", "asyncpg", "pydantic")
+LIBRARIES = ("arq", "rq", "celery", "redis", "psycopg", "asyncpg", "pydantic")
 
 
 LOAD_BEFORE = os.getloadavg()[0]  # what else the machine was doing

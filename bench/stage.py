@@ -22,7 +22,9 @@ from bench import generated, ticks
 from bench.systems import GENERATED, System
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "templates" / "tests"))
+sys.path[:0] = [str(ROOT / "templates" / "tests"), str(ROOT / "tests")]
+
+from cells import KINDS  # noqa: E402
 
 import servers  # noqa: E402
 
@@ -78,12 +80,15 @@ class Stage:
 
     def package(self, system: System) -> Path:
         """The generated package, built at its first use."""
-        name = f"{system.module}-{system.dialect}"
+        name = f"{system.module}-{system.kind}-{system.dialect}"
         if name not in self._packages:
             folder = self.folder / name
             folder.mkdir()
-            spec = importlib.import_module(system.module).spec()
-            self._packages[name] = generated.build(system.dialect or "", folder, spec)
+            kind = KINDS[system.kind]
+            spec = kind.spec(importlib.import_module(system.module).spec(system.kind))
+            self._packages[name] = generated.build(
+                system.dialect or "", folder, spec, kind.target
+            )
         return self._packages[name]
 
 

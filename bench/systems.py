@@ -6,6 +6,7 @@ import importlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol, cast
 
 Payload = dict[str, str | int]
@@ -20,6 +21,15 @@ ARQ_TUNED: Mapping[str, float] = {
 }
 NO_PROVIDER = ", no provider,"  # in the name of a system
 POOL = 10  # database connections of the hand-written worker
+
+# Jobs at once, the same for every system of a cell. A process each, two cores: 2.
+SLOTS: Mapping[str, int] = {
+    "arq": 50,
+    "rq-fork": 2,
+    "rq-simple": 2,
+    "celery-prefork": 2,
+    "celery-threads": 10,
+}
 
 
 class Client(Protocol):
@@ -49,7 +59,8 @@ class System:
 
     `dialect` is the database of the record, None for bare Redis. `unfinished` counts
     the rows that are not done: a drain ends when it says 0. `against` names the
-    hand-written system that this one's ratio is taken to.
+    hand-written system that this one's ratio is taken to, and `least` is the bound of
+    the drain's. `kind` is the backend and its mode, as in tests/cells.py.
     """
 
     name: str
@@ -59,6 +70,13 @@ class System:
     unfinished: str | None
     against: str | None
     settings: str
+    kind: str = "arq"
+    least: float = 1.5
+
+    @property
+    def bare(self) -> str:
+        """The name of the backend alone."""
+        return f"{self.kind} bare"
 
     def adapter(self) -> Adapter:
         module = importlib.import_module(self.module)
@@ -103,7 +121,68 @@ SYSTEMS: tuple[System, ...] = (
         )
     ),
 )
-BARE = SYSTEMS[0].name
+
+
+def _cell(kind: str, settings: str) -> tuple[System, ...]:
+    """A backend in one mode whose functions are plain: bench/on_<target>.py."""
+    target, _, mode = kind.partition("-")
+    module, slots = f"bench.on_{target}", f"{SLOTS[kind]} at once"
+    records = (
+        ("psycopg", "postgresql", "a connection for each slot"),
+        ("sqlite3", "sqlite", "one connection a process, WAL, synchronous=FULL"),
+    )
+    return (
+        System(
+            f"{kind} bare",
+            module,
+            mode,
+            None,
+            None,
+            None,
+            f"{slots}; {settings}",
+            kind,
+        ),
+        *(
+            System(
+                f"{kind} hand-written {driver}",
+                module,
+                f"{mode} {driver}",
+                dialect,
+                _HAND_WRITTEN,
+                None,
+                f"{slots}; {connections}; three commits a job",
+                kind,
+            )
+            for driver, dialect, connections in records
+        ),
+        *(
+            System(
+                f"{kind} generated {dialect}",
+                "bench.generated",
+                dialect,
+                dialect,
+                _GENERATED,
+                f"{kind} hand-written {driver}",
+                f"bench/specs/queue.toml: concurrency {SLOTS[kind]},"
+                f" {mode}, everything else default",
+                kind,
+                1.3,
+            )
+            for driver, dialect, _ in records
+        ),
+    )
+
+
+_CELERY = "no results, no gossip, mingle or heartbeat; acknowledged early"
+
+# By kind: everything that is measured in one run, beside each other.
+CELLS: Mapping[str, tuple[System, ...]] = {
+    "arq": SYSTEMS,
+    "rq-fork": _cell("rq-fork", "WorkerPool of Worker, result_ttl=0"),
+    "rq-simple": _cell("rq-simple", "WorkerPool of SimpleWorker, result_ttl=0"),
+    "celery-prefork": _cell("celery-prefork", _CELERY),
+    "celery-threads": _cell("celery-threads", _CELERY),
+}
 
 # The same jobs of two calls each: bare, and with every call on the record.  "no
 # provider": an answer out of thin air, so that nothing hides what the record costs.
@@ -127,7 +206,8 @@ GENERATED = ("bench.generated", "bench.paid")
 
 
 def find(name: str) -> System:
-    return next(system for system in (*SYSTEMS, *PAID) if system.name == name)
+    everything = chain(*CELLS.values(), PAID)
+    return next(system for system in everything if system.name == name)
 
 
 def redis_url() -> str:

@@ -34,6 +34,13 @@ async def handle() -> None:
         await asyncio.sleep(SLEEP)
 
 
+def work() -> None:
+    """The same where functions are plain ones."""
+    tick()
+    if SLEEP:
+        time.sleep(SLEEP)
+
+
 def count(path: Path) -> int:
     """How many handlers have begun."""
     try:

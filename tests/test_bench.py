@@ -2,12 +2,14 @@
 
 import statistics
 import struct
+import tomllib
 
 import pytest
+from cells import KINDS
 
 from bench import __main__ as command
-from bench import arq_durable, compile, many, report, run, ticks
-from bench.systems import SYSTEMS, find
+from bench import arq_durable, compile, generated, many, report, run, stage, ticks
+from bench.systems import CELLS, SLOTS, SYSTEMS, find
 
 SMALL = run.Size(reps=1, jobs=60, singles=20, waits=3)
 
@@ -30,6 +32,15 @@ def test_a_reference_system_runs_every_job_and_is_measured(name, monkeypatch):
         assert word in text
 
 
+def test_a_hand_written_system_of_each_backend_and_dialect_drains():
+    names = ("rq-fork hand-written sqlite3", "celery-threads hand-written psycopg")
+    with stage.open_stage() as opened:
+        for system in map(find, names):
+            figures = run.Figures()
+            run.drain(opened, system, run.Size(reps=1, jobs=30), figures)
+            assert figures.drain[0] > 0
+
+
 def test_ratios_are_taken_to_the_named_system_of_the_same_run():
     figures = {s.name: run.Figures() for s in SYSTEMS}
     for number, system in enumerate(SYSTEMS, 1):
@@ -41,6 +52,55 @@ def test_ratios_are_taken_to_the_named_system_of_the_same_run():
     assert sum("MISSED" in line for line in lines) == 2  # idle p50, 2.5 and 1.5 times
     # Number 5 of the list against hand-written asyncpg, 2, and bare, 1.
     assert drains == ["500", "2.50", "5.00 |"]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CELLS if kind != "arq"])
+def test_a_cell_is_compared_with_its_own_backend_and_record(kind):
+    cell = CELLS[kind]
+    assert cell[0].name == cell[-1].bare and cell[0].dialect is None
+    # Bare, hand-written on PostgreSQL and SQLite, generated on both.
+    drains = dict(zip(cell, (100.0, 100.0, 50.0, 129.0, 79.0), strict=True))
+    figures = {s.name: run.Figures(*([drains[s]] for _ in range(7))) for s in cell}
+    lines = [x for x in run.verdicts(cell, figures) if "drain" in x]
+    assert [line.rpartition(": ")[2] for line in lines] == [
+        "MISSED",  # 1.29 of hand-written psycopg
+        "kept",
+        "kept",  # 1.58 of hand-written sqlite3
+        "MISSED",  # 0.79 of bare
+    ]
+
+
+def test_cells_are_those_of_the_suite():
+    assert set(CELLS) == set(KINDS) == set(SLOTS) == set(run.JOBS)
+    assert command.cells("all", None) == list(CELLS)
+    assert command.cells("rq", None) == ["rq-fork", "rq-simple"]
+    assert command.cells("celery", "threads") == ["celery-threads"]
+    assert command.cells("arq", None) == ["arq"]
+    for words in (["--mode", "threads"], ["--paid"]):
+        with pytest.raises(SystemExit):
+            command.parse(["run", "--target", "rq", *words])
+
+
+def test_each_cell_is_built_for_its_backend(tmp_path):
+    for kind in CELLS:
+        built = KINDS[kind].spec(generated.spec(kind))
+        spec = tomllib.loads(built)
+        assert spec["workers"]["main"]["concurrency"] == SLOTS[kind]
+    folder = generated.build("postgresql", tmp_path, built, KINDS[kind].target)
+    assert 'TARGET: Final = "' + KINDS[kind].target in (
+        folder / generated.PACKAGE / "broker.py"
+    ).read_text("utf-8")
+
+
+def test_every_cell_has_a_section_of_its_own(monkeypatch, capsys):
+    written = []
+    monkeypatch.setattr(run, "main", lambda systems, size: f"{systems[0].name} {size}")
+    monkeypatch.setattr(report, "write", lambda *words: written.append(words[:2]))
+    assert command.main(["run", "--target", "all", "--jobs", "7", "--write"]) == 0
+    assert dict(written)["run-rq-fork"] == "Throughput and latency: rq, fork"
+    assert [section for section, _ in written][:2] == ["run", "run-rq-fork"]
+    assert len(dict(written)) == len(CELLS)
+    assert "celery-threads bare Size(reps=2, jobs=7" in capsys.readouterr().out
 
 
 def test_a_bound_is_kept_or_missed():
