@@ -68,9 +68,7 @@ def test_marks_are_taken_back_in_the_order_of_a_claim(desk: Desk) -> None:
     said = queued_up(
         desk,
         f"SELECT 1 FROM jobs WHERE id = '{low.id}' FOR UPDATE",
-        lambda tx: len(
-            record.claim(tx, [low, high], desk.boot, units.nobody).admitted
-        ),
+        lambda tx: len(record.claim(tx, [low, high], desk.boot, units.nobody).admitted),
         lambda tx: record.undispatch(tx, [high, low]),
     )
     assert said == [2, 0]

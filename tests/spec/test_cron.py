@@ -269,7 +269,9 @@ def test_a_count_is_the_number_of_slots(line: str, zone: str) -> None:
     made = cron.Cron(cron.read(line), cron.zone_of(zone))
     for begins in range(stamp("2010-01-01"), stamp("2011-01-01"), 9 * DAY + 1234):
         start, end = begins * 1000, (begins + 9 * DAY + 1234) * 1000
-        assert made.count(start, end) == sum(1 for _ in made._between(begins, end // 1000))
+        assert made.count(start, end) == sum(
+            1 for _ in made._between(begins, end // 1000)
+        )
 
 
 def test_years_of_seconds_are_counted_soon(monkeypatch: pytest.MonkeyPatch) -> None:
