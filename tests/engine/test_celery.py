@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -326,3 +327,29 @@ def test_a_setting_that_was_overruled(package: Package, name: str, value: Any) -
     made.conf.update({name: value})
     with pytest.raises(package.part("errors").SetupError, match=name):
         app.read_back(made, worker)
+
+
+def test_a_child_whose_end_fails_is_gone_all_the_same(
+    package: Package, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that ends an orphan ends it, whatever its last writes raise."""
+    parent = package.part("parent")
+    codes: list[int] = []
+    monkeypatch.setattr(parent, "PAUSE", 0.01)
+    monkeypatch.setattr(parent.logging, "shutdown", lambda: None)
+
+    def gone(code: int) -> None:
+        codes.append(code)
+        raise SystemExit
+
+    def fails() -> int:
+        raise RuntimeError("no last word")
+
+    monkeypatch.setattr(parent.os, "_exit", gone)
+    child = object.__new__(parent.Child)
+    process = SimpleNamespace(phase="draining", runner=SimpleNamespace(attempts={}))
+    child.member = SimpleNamespace(process=process, close=fails)
+    child._family = SimpleNamespace(is_orphan=lambda: True, told=lambda: "draining")
+    with pytest.raises(SystemExit):
+        child._leave()
+    assert codes == [1]
