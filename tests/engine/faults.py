@@ -315,6 +315,13 @@ def family(pid: int) -> list[int]:
     return found
 
 
+def seconds(instant: Any) -> float:
+    """An instant of the record since the epoch, as plain SQL gives it on either database."""
+    if hasattr(instant, "timestamp"):
+        return float(instant.timestamp())
+    return float(instant) / 1000
+
+
 # --- running --------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -289,3 +290,29 @@ def test_a_job_longer_than_the_visibility_timeout(
         file.write_text(text, "utf-8")
     starts = [(run.id, run.attempt) for run in package.ledger.starts()]
     assert len(starts) == len(set(starts)) == 6
+
+
+def test_a_child_whose_end_fails_is_gone_all_the_same(
+    package: Package, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that ends an orphan ends it, whatever its last writes raise."""
+    parent = package.part("parent")
+    codes: list[int] = []
+    monkeypatch.setattr(parent, "PAUSE", 0.01)
+    monkeypatch.setattr(parent.logging, "shutdown", lambda: None)
+
+    def gone(code: int) -> None:
+        codes.append(code)
+        raise SystemExit
+
+    def fails() -> int:
+        raise RuntimeError("no last word")
+
+    monkeypatch.setattr(parent.os, "_exit", gone)
+    child = object.__new__(parent.Child)
+    process = SimpleNamespace(phase="draining", runner=SimpleNamespace(attempts={}))
+    child.member = SimpleNamespace(process=process, close=fails)
+    child._family = SimpleNamespace(is_orphan=lambda: True, told=lambda: "draining")
+    with pytest.raises(SystemExit):
+        child._leave()
+    assert codes == [1]

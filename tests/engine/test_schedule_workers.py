@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 from engine import faults
 from engine.conftest import Make
-from engine.faults import Package, Worker, until
+from engine.faults import Package, Worker, seconds, until
 
 PERIOD: Final = 2.0 if faults.LONG else 1.0
 SLOTS: Final = 30 if faults.LONG else 6
@@ -40,8 +40,7 @@ INSERTED: Final = re.compile(r"schedule often: slot (\S+) has its job")
 def slots(package: Package) -> list[float]:
     """The slots that have a job, in seconds since the epoch."""
     rows = package.sql("SELECT slot FROM jobs WHERE schedule = 'often' ORDER BY slot")
-    found = [row["slot"] for row in rows]
-    return [s / 1000 if isinstance(s, int) else s.timestamp() for s in found]
+    return [seconds(row["slot"]) for row in rows]
 
 
 def each_once(package: Package) -> None:

@@ -1,4 +1,4 @@
-"""What every backend does alike, one function each.
+"""What every backend does alike with jobs, processes and Redis, one function each.
 
 A behaviour takes the stage of one cell and fails where the cell does not keep it.  The
 judge is the record, read with plain SQL, and the file in which handlers write down what
@@ -9,30 +9,10 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
-from typing import Final
 
-from cells import Kind
 from engine.faults import LONG, until
 from parity.stage import Stage, alive, kill, parent_of
-
-Behaviour = Callable[[Stage], None]
-BEHAVIOURS: Final[dict[str, Behaviour]] = {}
-NEEDS: Final[dict[str, Callable[[Kind], bool]]] = {}
-
-
-def behaviour(
-    needs: Callable[[Kind], bool] = lambda _kind: True,
-) -> Callable[[Behaviour], Behaviour]:
-    """Adds one to the table.  ``needs``: a process that not every backend has."""
-
-    def added(function: Behaviour) -> Behaviour:
-        BEHAVIOURS[function.__name__] = function
-        NEEDS[function.__name__] = needs
-        return function
-
-    return added
-
+from parity.table import behaviour
 
 # --- jobs -----------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,6 +50,29 @@ n = "int"
 mode = { type = "str", default = "ok" }
 seconds = { type = "float", default = 0.0 }
 
+# A queue of which two run at once, and one of which three start in two seconds.
+[queues.narrow]
+max_running = 2
+
+[queues.rated]
+rate = "3/2s"
+
+[jobs.narrow]
+queue = "narrow"
+handler = "tested_handlers:work"
+[jobs.narrow.payload]
+n = "int"
+mode = { type = "str", default = "ok" }
+seconds = { type = "float", default = 0.0 }
+
+[jobs.rated]
+queue = "rated"
+handler = "tested_handlers:work"
+[jobs.rated.payload]
+n = "int"
+mode = { type = "str", default = "ok" }
+seconds = { type = "float", default = 0.0 }
+
 [agents.writer]
 owner = "me"
 cap = { day = "10" }
@@ -77,10 +101,27 @@ class Stage:
     """A package of this cell, its Redis, and who does what in its processes."""
 
     kind: Kind
-    package: Package
-    patient: Package
+    dialect: str
+    database_url: str
     redis: servers.Redis
     folder: Path
+
+    @cached_property
+    def package(self) -> Package:
+        """The usual one, whose workers find a death within seconds."""
+        return self.open(SPEC)
+
+    @cached_property
+    def patient(self) -> Package:
+        """Another on the same rows: see `PATIENT`."""
+        return self.open(PATIENT)
+
+    def open(self, spec: str, handlers: str = HANDLERS) -> Package:
+        """A package of this cell on the stage's servers, its tables made."""
+        tree = faults.build(self.dialect, spec, handlers, kind=self.kind)
+        made = tree.at(self.database_url, self.redis.url, self.folder / "run")
+        made.env[f"{made.name.upper()}_SPOOL"] = str(self.folder / "spool")
+        return made.migrate()
 
     def worker(self, patient: bool = False) -> Worker:
         """A worker that is there; ``patient``: one that declares nobody dead."""

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 from cells import Kind
 from engine import faults
-from parity.behaviours import BEHAVIOURS
-from parity.stage import HANDLERS, PATIENT, SPEC, Stage
-from parity.table import cells
+from parity import behaviours, flow, money
+from parity.stage import Stage
+from parity.table import BEHAVIOURS, cells
 
 import servers
 
+# Each module adds its own when it is imported.
+assert behaviours and flow and money
 CELLS = list(cells())
 
 
@@ -36,12 +38,4 @@ def test_parity(
     url = f"sqlite:///{tmp_path / 'record.db'}"
     if dialect == "postgresql":
         url = str(request.getfixturevalue("pg_database"))
-    package, patient = (
-        faults.build(dialect, spec, HANDLERS, kind=kind).at(
-            url, own_redis.url, tmp_path / "run"
-        )
-        for spec in (SPEC, PATIENT)
-    )
-    package.env[f"{package.name.upper()}_SPOOL"] = str(tmp_path / "spool")
-    stage = Stage(kind, package.migrate(), patient, own_redis, tmp_path)
-    BEHAVIOURS[name](stage)
+    BEHAVIOURS[name](Stage(kind, dialect, url, own_redis, tmp_path))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engine import faults
-from engine.faults import until
+from engine.faults import seconds, until
 
 Make = Callable[..., faults.Package]
 
@@ -108,13 +108,6 @@ def test_a_rate_holds_over_the_fleet(make: Make) -> None:
         assert sum(at <= other <= at + WINDOW for other in starts) <= LIMIT
     second = [at for at in starts if WINDOW <= at - starts[0] < 2 * WINDOW]
     assert len(second) >= LIMIT - 2
-
-
-def seconds(instant: Any) -> float:
-    """An instant as plain SQL gives it."""
-    if hasattr(instant, "timestamp"):
-        return float(instant.timestamp())
-    return float(instant) / 1000
 
 
 @faults.on("sqlite")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from cells import CHOSEN, Kind
 from engine import faults
 from engine.money import shop
 from engine.money.shop import Provider
@@ -39,9 +40,11 @@ def open_shop(
 ) -> Shop:
     """``open_shop(spec, provider)``: a package to break, its tables made."""
 
-    def opened(spec: str, provider: Provider, folder: str = "run") -> faults.Package:
+    def opened(
+        spec: str, provider: Provider, folder: str = "run", kind: Kind = CHOSEN
+    ) -> faults.Package:
         text = faults.QUICK + spec
-        tree = faults.build(dialect, text, shop.HANDLERS)
+        tree = faults.build(dialect, text, shop.HANDLERS, kind=kind)
         package = tree.at(database_url, own_redis.url, tmp_path / folder)
         package.env["QGEN_TEST_PROVIDER"] = provider.port
         package.env[f"{tree.name.upper()}_SPOOL"] = str(tmp_path / folder / "spool")

@@ -57,6 +57,7 @@ class Charge:
     step: str
     key: str
     cost: str
+    pid: int  # whose process has asked
 
 
 class Provider:
@@ -74,7 +75,8 @@ class Provider:
         if not self.bill.exists():
             return []
         lines = self.bill.read_text().splitlines()
-        return [Charge(*line.split()[:4]) for line in lines]
+        words = [line.split() for line in lines]
+        return [Charge(*most, int(pid)) for *most, pid in words]
 
     def billed(self) -> Counter[tuple[str, str]]:
         """How often each step was charged."""
@@ -139,6 +141,27 @@ def audit(package: faults.Package) -> None:
         for key, row in windows(package).items()
     }
     assert found == truth
+
+
+def watch_the_cap(package: faults.Package, cap: int) -> None:
+    """A trigger writes down every commit that leaves a window above the cap."""
+    package.sql("CREATE TABLE above (key text, amount bigint)")
+    over = f"NEW.spent + NEW.reserved + NEW.unknown > {cap}"
+    note = "INSERT INTO above VALUES (NEW.key, NEW.spent + NEW.reserved + NEW.unknown)"
+    if package.dialect == "sqlite":
+        package.sql(
+            f"CREATE TRIGGER watch AFTER UPDATE ON jobs_spend WHEN {over} "
+            f"BEGIN {note}; END"
+        )
+        return
+    package.sql(
+        f"CREATE FUNCTION watch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF {over}"
+        f" THEN {note}; END IF; RETURN NULL; END $$"
+    )
+    package.sql(
+        "CREATE CONSTRAINT TRIGGER watch AFTER INSERT OR UPDATE ON jobs_spend DEFERRABLE"
+        " INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION watch()"
+    )
 
 
 def on_the_ledger(package: faults.Package, bill: Provider) -> None:

@@ -1,20 +1,25 @@
 """The killer test: 500 paid jobs of two steps under kills, freezes, wipes, restarts.
 
 The judges are the provider's own bill, plain SQL, and a database trigger that looks at
-every window at every commit.
+every window at every commit.  On the chosen cell (`tests/cells.py`); with QGEN_LONG=1 on
+every backend in each of its modes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import os
 import re
 import signal
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cells import CHOSEN, KINDS, Kind
 from engine import faults
 from engine.faults import Worker
 from engine.money import shop
@@ -26,7 +31,8 @@ import servers
 REAPER = Path(__file__).with_name("reaper.py")
 JOBS = 500
 CAP = 40_000_000
-FROZEN = 7.0  # seconds until a frozen worker is woken: it was declared dead
+FROZEN = 7.0  # seconds until a frozen process is woken: it was declared dead
+CELLS = list(KINDS.values()) if faults.LONG else [CHOSEN]
 DECIDES = 12.0  # seconds a held job waits for late truth before a person looks
 
 PATIENT = """
@@ -71,27 +77,6 @@ def database_url(
         yield url
 
 
-def watch_the_cap(package: faults.Package) -> None:
-    """A trigger writes down every commit that leaves a window above the cap."""
-    package.sql("CREATE TABLE above (key text, amount bigint)")
-    over = f"NEW.spent + NEW.reserved + NEW.unknown > {CAP}"
-    note = "INSERT INTO above VALUES (NEW.key, NEW.spent + NEW.reserved + NEW.unknown)"
-    if package.dialect == "sqlite":
-        package.sql(
-            f"CREATE TRIGGER watch AFTER UPDATE ON jobs_spend WHEN {over} "
-            f"BEGIN {note}; END"
-        )
-        return
-    package.sql(
-        f"CREATE FUNCTION watch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF {over}"
-        f" THEN {note}; END IF; RETURN NULL; END $$"
-    )
-    package.sql(
-        "CREATE CONSTRAINT TRIGGER watch AFTER INSERT OR UPDATE ON jobs_spend DEFERRABLE"
-        " INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION watch()"
-    )
-
-
 class Disaster:
     """Two workers that are restarted, and everything that happens to them."""
 
@@ -101,11 +86,16 @@ class Disaster:
         bill: Provider,
         redis: servers.Redis,
         pg: servers.Postgres | None,
+        kind: Kind,
     ) -> None:
+        # Where a process commits for one job alone, the points are visited more often.
+        self._chance = "0.005" if kind.supervised else "0.008"
         self.package, self.bill, self.redis, self.pg = package, bill, redis, pg
         self.deaths: Counter[str] = Counter()
+        self.points: Counter[str] = Counter()
         self._seeds = itertools.count()
         self._workers: list[Worker] = []
+        self._sessions: set[int] = set()
         self._frozen: dict[int, float] = {}
         self._held: dict[str, float] = {}
         self._wipes = [100, 200, 300]
@@ -134,6 +124,8 @@ class Disaster:
             for worker in self._workers:
                 worker.close()
                 self._count(worker)
+            for pid in self._processes():
+                _send(pid, signal.SIGKILL)
 
     def _states(self) -> Counter[str]:
         try:
@@ -147,21 +139,37 @@ class Disaster:
                 worker.close()
                 self._count(worker)
                 self._workers.remove(worker)
-            elif _is_stopped(worker.pid):
-                since = self._frozen.setdefault(worker.pid, time.monotonic())
-                if time.monotonic() - since > FROZEN:
-                    worker.send(signal.SIGCONT)
-            else:
-                self._frozen.pop(worker.pid, None)
+        stopped = {pid for pid, state in self._processes().items() if state == "T"}
+        self._frozen = {
+            pid: since for pid, since in self._frozen.items() if pid in stopped
+        }
+        for pid in stopped:
+            since = self._frozen.setdefault(pid, time.monotonic())
+            if time.monotonic() - since > FROZEN:
+                _send(pid, signal.SIGCONT)
         while len(self._workers) < 2:
             name = self.package.tree.name
-            env = {"REAPER": str(next(self._seeds))}
+            env = {"REAPER": str(next(self._seeds)), "REAPER_CHANCE": self._chance}
             worker = self.package.start(str(REAPER), "-m", name, "worker", env=env)
             self._workers.append(worker)
+            self._sessions.add(worker.pid)
+
+    def _processes(self) -> dict[int, str]:
+        """Every process of every worker with its state, whose parent is gone too."""
+        listed = subprocess.run(
+            ["ps", "-A", "-o", "pid=,sid=,stat="], capture_output=True, text=True
+        )
+        found = {}
+        for line in listed.stdout.splitlines():
+            pid, session, state = line.split()
+            if int(session) in self._sessions and state[0] != "Z":
+                found[int(pid)] = state[0]
+        return found
 
     def _count(self, worker: Worker) -> None:
-        found = re.findall(r"reaper: (\S+): (SIG\w+)", worker.log())
-        self.deaths.update(f"{point} {number}" for point, number in found)
+        found = re.findall(r"reaper: (\S+): (\w+)", worker.log())
+        self.deaths.update(fate for _, fate in found)
+        self.points.update(point for point, _ in found)
 
     def _decide(self) -> None:
         """A person looks at the provider's bill for jobs that are held for long."""
@@ -189,14 +197,12 @@ class Disaster:
         return "\n".join(worker.log()[-3000:] for worker in self._workers)
 
 
-def _is_stopped(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] == "T"
-    except OSError:
-        return False
+def _send(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
+@pytest.mark.parametrize("kind", CELLS, ids=[kind.name for kind in CELLS])
 @pytest.mark.parametrize("keys", [False, True], ids=["keyless", "keyed"])
 def test_nothing_is_billed_twice(
     open_shop: Shop,
@@ -205,16 +211,19 @@ def test_nothing_is_billed_twice(
     own_redis: servers.Redis,
     killable: servers.Postgres | None,
     keys: bool,
+    kind: Kind,
 ) -> None:
     provider = keyed_bill if keys else bill
-    package = open_shop(spec(KEYS if keys else ""), provider)
-    watch_the_cap(package)
+    package = open_shop(spec(KEYS if keys else ""), provider, kind=kind)
+    shop.watch_the_cap(package, CAP)
     package.api.enqueue_many([package.api.Work(n=n, steps=2) for n in range(JOBS)])
-    disaster = Disaster(package, provider, own_redis, killable)
+    disaster = Disaster(package, provider, own_redis, killable, kind)
     disaster.run()
     states = package.states()
-    print(disaster.deaths, states, len(provider.charges()))
+    print(kind.name, disaster.deaths, disaster.points, states, len(provider.charges()))
     assert sum(disaster.deaths.values()) >= 10, disaster.deaths
+    if kind.supervised:  # parts of a worker, and workers as a whole
+        assert disaster.deaths["alone"] and disaster.deaths["whole"], disaster.deaths
     billed = provider.billed()
     assert not [step for step, times in billed.items() if times > 1]
     shop.on_the_ledger(package, provider)
