@@ -153,7 +153,7 @@ def test_init_then_build_then_check(tmp_path):
     assert done.returncode == 0
     assert 'name = "my_shop_2"' in folder.read("queue.toml")
     assert "eol=lf linguist-generated" in folder.read(".gitattributes")
-    assert folder.read(".gitignore") == "my_shop_2.db*\n.qgen/\n"
+    assert folder.read(".gitignore") == "my_shop_2.db*\n.my_shop_2-spool/\n.qgen/\n"
     assert "entry: qgen check queue.toml" in folder.read(".pre-commit-config.yaml")
     assert folder.qgen("build").returncode == 0
     assert folder.qgen("check").returncode == 0
@@ -168,7 +168,7 @@ def test_init_writes_over_nothing(tmp_path):
     assert folder.read(".gitattributes") == "* text\n"
     assert "src/shop_queue/** text eol=lf" in done.stdout  # to be added by hand
     assert folder.read(".gitignore") == "*.log\n"
-    assert "shop.db*\n.qgen/\n" in done.stdout
+    assert "shop.db*\n.shop-spool/\n.qgen/\n" in done.stdout
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -253,6 +254,22 @@ def test_idle_beside_a_message_of_nobody(
         assert worker.running and "deaf" not in worker.log()
 
 
+def test_beside_a_replica_nobody_is_deaf(
+    package: Package, by_hand: client.Redis
+) -> None:
+    """It may be read, and no message may be taken: no worker is to blame."""
+    (id_,) = add(package, 0)
+    ears = package.part("ears").Ears(("default",), free=lambda: True, deaf=int)
+    assert not ears.look(0.0)
+    by_hand.replicaof("127.0.0.1", "1")
+    with pytest.raises(package.part("errors").Unavailable):
+        ears.look(100.0)
+    by_hand.replicaof("no", "one")
+    assert not ears.look(101.0)
+    assert not ears.look(102.0)
+    assert ears.look(201.0), id_
+
+
 # --- celery's own command -------------------------------------------------------
 
 
@@ -275,7 +292,7 @@ def test_celerys_own_command(package: Package) -> None:
 def test_a_job_longer_than_the_visibility_timeout(
     package: Package,
 ) -> None:
-    """Set to two seconds, against all that is said: still each job runs once.  C041."""
+    """Set to two seconds, against all that is said: still each job runs once.  C024."""
     file = package.path / "app.py"
     text = file.read_text("utf-8")
     line = "    return longest + MARGIN if longest else WITHOUT_TIMEOUT\n"
@@ -289,3 +306,50 @@ def test_a_job_longer_than_the_visibility_timeout(
         file.write_text(text, "utf-8")
     starts = [(run.id, run.attempt) for run in package.ledger.starts()]
     assert len(starts) == len(set(starts)) == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("worker_prefetch_multiplier", 4),
+        ("task_acks_late", True),
+        ("task_reject_on_worker_lost", True),
+        ("task_ignore_result", False),
+        ("result_backend", "redis://"),
+    ],
+)
+def test_a_setting_that_was_overruled(package: Package, name: str, value: Any) -> None:
+    """The worker would not start: each safety setting is read back.  C026."""
+    app, catalog = package.part("app"), package.part("catalog")
+    worker = catalog.worker_named(None)
+    made = app.make(worker)
+    app.read_back(made, worker)
+    made.conf.update({name: value})
+    with pytest.raises(package.part("errors").SetupError, match=name):
+        app.read_back(made, worker)
+
+
+def test_a_child_whose_end_fails_is_gone_all_the_same(
+    package: Package, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that ends an orphan ends it, whatever its last writes raise."""
+    parent = package.part("parent")
+    codes: list[int] = []
+    monkeypatch.setattr(parent, "PAUSE", 0.01)
+    monkeypatch.setattr(parent.logging, "shutdown", lambda: None)
+
+    def gone(code: int) -> None:
+        codes.append(code)
+        raise SystemExit
+
+    def fails() -> int:
+        raise RuntimeError("no last word")
+
+    monkeypatch.setattr(parent.os, "_exit", gone)
+    child = object.__new__(parent.Child)
+    process = SimpleNamespace(phase="draining", runner=SimpleNamespace(attempts={}))
+    child.member = SimpleNamespace(process=process, close=fails)
+    child._family = SimpleNamespace(is_orphan=lambda: True, told=lambda: "draining")
+    with pytest.raises(SystemExit):
+        child._leave()
+    assert codes == [1]

@@ -86,6 +86,7 @@ VALUES: dict[str, object] = {
     "last": "default ",
     "after": "",
     "look": 64,
+    "skip": "",
     "lanes": json.dumps([f"default\x1f{n}\x1fnoop\x1f" for n in range(20)]),
 }
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -153,17 +155,18 @@ def test_a_slot_has_one_job_however_often_it_is_looked_at(timed: Timed) -> None:
 
 
 class Stale:
-    """A transaction whose first look is one that is old by now."""
+    """A database whose look at a schedule is one that is old by now."""
 
-    def __init__(self, tx: Any, row: Any) -> None:
-        self._tx, self._row = tx, row
+    def __init__(self, database: Any, row: Any) -> None:
+        self.transaction = database.transaction
+        self._row = row
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._tx, name)
+    @contextmanager
+    def reading(self) -> Iterator[Any]:
+        yield self
 
-    def one(self, sql: str, **params: object) -> Any:
-        row, self._row = self._row, None
-        return self._tx.one(sql, **params) if row is None else row
+    def one(self, _sql: str, **_params: object) -> Any:
+        return self._row
 
 
 def test_of_two_that_decide_on_one_turn_one_moves_it(timed: Timed) -> None:
@@ -173,12 +176,28 @@ def test_of_two_that_decide_on_one_turn_one_moves_it(timed: Timed) -> None:
     statements = timed.part("schedule_statements")
     with timed.transaction() as tx:
         row = tx.one(statements.SCHEDULE_READ, name="skips")
-    with timed.transaction() as tx:
-        assert timed.schedules._move(Stale(tx, row), schedule).slots == 1
+    stale = Stale(timed.record_database, row)
+    assert timed.schedules._move(stale, schedule).slots == 1
     before = timed.row_of("skips")
-    with timed.transaction() as tx:
-        assert timed.schedules._move(Stale(tx, row), schedule).slots == 0
+    assert timed.schedules._move(stale, schedule).slots == 0
     assert timed.row_of("skips") == before
+    assert timed.slots("skips") == ["2026-06-01 12:10:00"]
+
+
+def test_what_is_due_is_counted_with_no_transaction_open(
+    timed: Timed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A count that takes longer than a transaction may idle: the schedule moves on."""
+    real = timed.schedules.decide
+
+    def decide(schedule: Any, row: Any) -> Any:
+        time.sleep(1.5)
+        return real(schedule, row)
+
+    monkeypatch.setattr(timed.schedules, "decide", decide)
+    timed.only(monkeypatch, timed.known("skips"))
+    timed.record_database = timed.database(patience=1.0)
+    assert timed.tick("2026-06-01T12:10:05").failed == 0
     assert timed.slots("skips") == ["2026-06-01 12:10:00"]
 
 

@@ -387,6 +387,17 @@ def test_a_hook_that_hangs(hooks: Hooked, hang: Any, caplog: Any) -> None:
 
 
 @faults.on("sqlite")
+def test_a_hook_that_is_left_rings_no_alarm(hooks: Hooked) -> None:
+    """The worker that was told to stop drains for as long as it may."""
+    made = hooks.made(on_start=async_hang)
+    assert asyncio.run(made.start(lambda: True)) is False
+    left = [t for t in threading.enumerate() if isinstance(t, threading.Timer)]
+    for timer in left:
+        timer.join(2)
+    assert hooks.codes == []
+
+
+@faults.on("sqlite")
 def test_a_hook_that_blocks_the_loop(hooks: Hooked) -> None:
     """Its process ends, with the code of a failed start or the one it had anyway."""
 

@@ -260,3 +260,27 @@ def test_a_slot_is_counted_in_no_time_however_many_there_are():
     made = cron.Cron(cron.read("* * * * * *"), ZoneInfo("Europe/Paris"))
     begins, ends = stamp("2016-01-01"), stamp("2016-02-01")
     assert made.count(begins * 1000, ends * 1000) == ends - begins
+
+
+@pytest.mark.parametrize("zone", [*ZONES, "Antarctica/Troll", "Antarctica/Casey"])
+@pytest.mark.parametrize("line", ["*/29 * * * *", "*/29 0-22 * * *", "*/29 * * * 0,6"])
+def test_a_count_is_the_number_of_slots(line: str, zone: str) -> None:
+    """Whole stretches beside a change, against one slot after another, over a year."""
+    made = cron.Cron(cron.read(line), cron.zone_of(zone))
+    for begins in range(stamp("2010-01-01"), stamp("2011-01-01"), 9 * DAY + 1234):
+        start, end = begins * 1000, (begins + 9 * DAY + 1234) * 1000
+        assert made.count(start, end) == sum(
+            1 for _ in made._between(begins, end // 1000)
+        )
+
+
+def test_years_of_seconds_are_counted_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line of every second: slot by slot only for the hours beside a change."""
+    made = cron.Cron(cron.read("* * * * * *"), cron.zone_of("Europe/Paris"))
+    steps, after = [], cron.Cron.after
+    monkeypatch.setattr(
+        cron.Cron, "after", lambda self, at: steps.append(at) or after(self, at)
+    )
+    year = stamp("2025-06-01") * 1000, stamp("2026-06-01") * 1000
+    assert made.count(*year) == 365 * DAY
+    assert len(steps) < 12 * HOUR

@@ -28,9 +28,11 @@ src/{name}_queue/** text eol=lf linguist-generated
 tests/{name}_queue/** text eol=lf linguist-generated
 qgen.lock text eol=lf linguist-generated
 """
-# The database, where DATABASE_URL does not name another, and qgen's own memory.
+# The database, where DATABASE_URL does not name another; what a worker learned while the
+# database was away; and qgen's own memory.
 _IGNORED: Final = """\
 {name}.db*
+.{name}-spool/
 .qgen/
 """
 _HOOK: Final = """\

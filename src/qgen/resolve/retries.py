@@ -24,6 +24,16 @@ BUILTINS: Final = (
     )
     - NEWER
 )
+# What a call may raise after it was sent, and what such errors are kinds of: a timeout,
+# a reset, a broken pipe.  (A refused connection was never one.)
+NO_PROOF: Final = frozenset(
+    {
+        *("BaseException", "Exception", "BaseExceptionGroup", "ExceptionGroup"),
+        *("OSError", "EnvironmentError", "IOError", "TimeoutError", "EOFError"),
+        *("ConnectionError", "ConnectionAbortedError", "ConnectionResetError"),
+        *("BrokenPipeError", "KeyboardInterrupt", "SystemExit", "GeneratorExit"),
+    }
+)
 
 
 def check(draft: Draft) -> Iterator[Finding]:
@@ -43,7 +53,9 @@ def check(draft: Draft) -> Iterator[Finding]:
                 also=(((*at, "never"), "`never`"),),
             )
     for name, agent in draft.spec.agents.items():
-        yield from exceptions(("agents", name, "not_billed"), agent.not_billed)
+        at = ("agents", name, "not_billed")
+        yield from exceptions(at, agent.not_billed)
+        yield from proofs(at, agent.not_billed)
 
 
 def waits(at: Path, policy: Retry) -> Iterator[Finding]:
@@ -91,6 +103,20 @@ def waits(at: Path, policy: Retry) -> Iterator[Finding]:
                     at="key",
                     also=(((*at, "tries"), "tries"),),
                 )
+
+
+def proofs(at: Path, names: list[str]) -> Iterator[Finding]:
+    """An error proves that nothing was billed only where the call cannot have begun."""
+    for index, name in enumerate(names):
+        if name in NO_PROOF:
+            yield Finding(
+                codes.NO_PROOF,
+                (*at, index),
+                f"`{name}` is no proof: a call that was sent, and billed, may end in it or"
+                " in a kind of it.",
+                "name only what your provider promises not to bill, such as"
+                ' "httpx:ConnectError"',
+            )
 
 
 def exceptions(at: Path, names: list[str]) -> Iterator[Finding]:

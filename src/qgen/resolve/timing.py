@@ -71,6 +71,8 @@ def of_job(draft: Draft, name: str, job: Job) -> Iterator[Finding]:
             "write a time below the timeout",
             also=also,
         )
+    if holds := held_by_a_stop(draft, name, job):
+        yield holds
     if not job.longest:
         return
     longest = seconds(job.longest)
@@ -83,13 +85,39 @@ def of_job(draft: Draft, name: str, job: Job) -> Iterator[Finding]:
             f'write timeout = "{job.longest}" or more',
             also=also,
         )
-    elif longest > seconds(draft.spec.shutdown.grace):
+    elif longest > seconds(draft.spec.shutdown.grace) and not holds:
         grace = draft.spec.shutdown.grace
         yield Finding(
             codes.GRACE,
             at_longest,
             f"`longest` is {job.longest}, above `shutdown.grace` ({grace}): at a stop such"
             " a job is released and begins anew, not finished.",
-            "raise grace if a stop may take so long; nothing is lost either way",
+            "raise grace if a stop may take so long; the job is kept either way, its work"
+            " so far is not",
             also=((("shutdown", "grace"), "the grace"),),
         )
+
+
+def held_by_a_stop(draft: Draft, name: str, job: Job) -> Finding | None:
+    """A paid run that a stop may cut, where nothing proves what its call has cost.
+
+    With keys the call is sent again; without, it waits for a person or is paid again.
+    """
+    agent = draft.spec.agents.get(job.agent or "")
+    if agent is None or agent.provider_keys:
+        return None
+    grace = draft.spec.shutdown.grace
+    key = "longest" if job.longest else "timeout"
+    runs = limit(job.longest or job.timeout)
+    if runs is not None and runs <= seconds(grace):
+        return None
+    then = "is paid again" if agent.on_unknown == "retry" else "waits for a person"
+    return Finding(
+        codes.GRACE_OF_PAID,
+        draft.at(name, key),
+        f"`{key}` is {job.longest or job.timeout}, above `shutdown.grace` ({grace}): a stop"
+        f" may cut a paid call of `{job.agent}`, and the job {then}.",
+        "raise grace, write longest = the longest run to expect, or give the agent"
+        " provider_keys if its provider takes them",
+        also=((("shutdown", "grace"), "the grace"),),
+    )

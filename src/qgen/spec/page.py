@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from qgen.spec.examples import PAID, SMALLEST, WHOLE
-from qgen.spec.features import UNBUILT
+from qgen.spec.features import KNOBS, UNBUILT
 from qgen.spec.schema import schema
 
 INTRODUCTION: Final = """\
@@ -85,7 +85,9 @@ def later(key: str) -> str:
     """A mark for a key, a table of it, or one of its values, that is refused for now."""
     parts = key.replace("<job>", "*").replace("<name>", "*").split(".")
     names = [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
-    for line, _ in (*UNBUILT, ("targets", None)):
+    if parts[0] == "targets" and parts[-1] in KNOBS:
+        return " *(later)*"
+    for line, _ in UNBUILT:
         pattern, _, value = line.partition("=")
         if pattern in names:
             return f" *(`{value}`: later)*" if value else " *(later)*"

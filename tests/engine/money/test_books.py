@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -425,6 +426,40 @@ def test_spent_without_an_answer_is_no_answer(desk: Desk) -> None:
     assert desk.row(claim)["reason"] == "no_answer"
     # a correction by hand, later
     assert desk.resolve(claim, "0.05", "s")["cost"] == "0.05"
+
+
+def test_a_person_sets_a_resolved_call_right(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def resolve(*words: str) -> tuple[int, str]:
+        capsys.readouterr()
+        said = ("--by", "ann", "--note", "looked")
+        command = ["dead-letters", "resolve", claim.id, *words, *said]
+        code = desk.package.part("__main__").main(command)
+        return code, "".join(capsys.readouterr())
+
+    claim = desk.first()
+    desk.open(claim)
+    desk.end(claim)
+    refused = json.loads(resolve("--spent", "99", "--json")[1])["error"]
+    assert refused["code"] == "refused"
+    assert "0.40 at most, and 99.00 is more: --above-max" in refused["message"]
+    assert desk.states() == ["unknown"]
+    code, text = resolve("--spent", "99", "--above-max")
+    assert code == 0 and f"its cause is {desk.row(claim)['cause']}" in text
+    assert desk.window() == (99_000_000, 0, 0)
+    assert resolve("--spent", "0.41")[0] == 1
+    done = json.loads(resolve("--spent", "0.12", "--json")[1])
+    assert done == {"id": claim.id, "cost": "0.12", "state": "failed"}
+    assert resolve("--not-spent")[0] == 0
+    assert desk.window() == (0, 0, 0)
+    entries = desk.package.sql("SELECT * FROM jobs_corrections ORDER BY corrected_at")
+    assert [e["amount"] for e in entries] == [-98_880_000, -120_000]
+    assert {e["decided_by"] for e in entries} == {"ann"}
+    shop.audit(desk.package)
+    desk.package.part("__main__").main(["show", claim.id])
+    (call,) = shop.calls(desk.package)
+    assert f"provider key: {call['provider_key']}" in capsys.readouterr().out
 
 
 def test_a_job_stays_under_its_own_cap(desk: Desk) -> None:

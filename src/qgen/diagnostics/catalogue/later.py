@@ -22,7 +22,7 @@ ALEMBIC = Code(
 )
 KNOBS = Code(
     "QG810",
-    "knobs of a target: not built yet",
-    "The settings of one backend." + WHY,
+    "knob of a target: not built yet",
+    "`poll_delay` of arq; the other knobs of `[targets]` are built." + WHY,
     '[targets.arq]\npoll_delay = "50ms"\n',
 )

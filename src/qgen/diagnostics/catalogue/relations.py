@@ -27,8 +27,19 @@ GRACE = Code(
     "QG404",
     "grace shorter than a job",
     "At a stop, jobs that need longer than `shutdown.grace` are released and begin anew"
-    " elsewhere. That loses nothing, but their work so far.",
+    " elsewhere. The jobs are kept; their work so far is lost. For a paid job see QG441.",
     f'{JOB}longest = "5m"\n',
+    severity="warning",
+)
+GRACE_OF_PAID = Code(
+    "QG441",
+    "grace shorter than a paid job",
+    "A stop cuts what runs longer than `shutdown.grace`. A paid call that is cut may have"
+    " been billed: without `provider_keys` its job is held and waits for a person (with"
+    ' on_unknown = "retry" it pays again). A job that says in `longest` that its runs'
+    " end within the grace is not warned about.",
+    '[agents.writer]\nowner = "ann"\ncap = { day = "1" }\n\n'
+    f'{JOB}agent = "writer"\nmax_cost = "0.20"\ntimeout = "5m"\n',
     severity="warning",
 )
 JOB_CAP = Code(
@@ -184,6 +195,16 @@ NOT_VERIFIED = Code(
     "Without the check anybody on the way can read and change what Redis is told.",
     "[redis]\nverify = false\n",
     severity="warning",
+)
+NO_PROOF = Code(
+    "QG442",
+    "not_billed with an error that proves nothing",
+    "A call that ends with an error of `not_billed` is taken as free: its reservation goes"
+    " back, and the job may call again. Subclasses count. A timeout, a reset, or every"
+    " `Exception` says nothing of the bill, so caps would be passed and calls paid twice.",
+    '[agents.writer]\nowner = "ann"\ncap = { day = "1" }\n'
+    'not_billed = ["TimeoutError"]\n\n'
+    f'{JOB}agent = "writer"\nmax_cost = "0.20"\nlongest = "20s"\n',
 )
 MAX_WAIT = Code(
     "QG428",
