@@ -142,8 +142,8 @@ def test(args: list[str]) -> int:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if args:
         return python("-m", "pytest", *args)
-    # Most tests wait for real processes: three at a time keep two cores busy.
-    many = ("-n", "3", "--dist", "worksteal")
+    # Most tests wait for real processes: five at a time keep two cores busy.
+    many = ("-n", "5", "--dist", "worksteal")
     code = python("-m", "pytest", "-q", *many, "-m", "not serial")
     if code == 0 and any(
         b"pytest.mark.serial" in path.read_bytes()
