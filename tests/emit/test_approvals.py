@@ -24,6 +24,7 @@ on_unknown = "hold"
 [jobs.draft_reply]
 agent = "writer"
 max_cost = "0.20"
+timeout = "20s"
 
 [jobs.digest.payload]""",
 )

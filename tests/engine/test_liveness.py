@@ -292,7 +292,9 @@ def test_rounds_take_turns(engine: Engine, sweeper: Any) -> None:
     with engine.transaction() as tx:
         assert tx.one(engine.statements.DISPATCH_TURN)["mine"]
         assert dispatcher.round() == 0
-        assert sweeper._publish() == 0
+        counts = engine.part("recovery").Counts()
+        sweeper._find_lost(counts)
+        assert counts.published == 0
     assert engine.row(id_)["dispatch"] == 0
     assert dispatcher.round() == 1
 
