@@ -104,7 +104,7 @@ def pythons() -> list[str]:
 @pytest.mark.parametrize("python", pythons())
 def test_the_python_changes_nothing(expected, python):
     """Pure-Python libraries are lent from here; compiled ones must be the other's own."""
-    needs = "import click, jinja2, jsonschema, pydantic"
+    needs = "import click, jinja2, jsonschema, pydantic, tzdata"
     if subprocess.run([python, "-c", needs], capture_output=True).returncode:
         pytest.skip("without qgen's libraries")
     assert digest(SPEC, python, str(ROOT / "src")) == expected
