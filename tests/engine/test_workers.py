@@ -304,7 +304,8 @@ def test_fresh_processes(
     assert Counter(run.n for run in package.ledger.starts()) == Counter(range(12))
     many = [1] * 12 if "fork" in knob and target == "rq" else [5, 5, 2]
     lines = Counter(line for n in many for line in ("start", f"stop main {n + 1}"))
-    assert Counter(wrote(tmp_path)) == lines
+    waiting = Counter({"start": 1, "stop main 1": 1})  # forked ahead, had no job
+    assert Counter(wrote(tmp_path)) in (lines, lines + waiting)
 
 
 @faults.on("sqlite")
