@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from qgen.model import Setting, Times, Worker
 
@@ -22,6 +22,18 @@ class Ability:
     feature: str
     how: How
     note: str = ""
+
+
+# What the record and the engine keep alike on every backend, and what none may use.
+EVERYWHERE: Final = (
+    Ability("retries, ladders, never, only", "emulated", "by the record"),
+    Ability("delays", "emulated", "by the record"),
+    Ability("unique jobs", "emulated", "by the record"),
+    Ability("timeouts", "emulated", "by the worker's own deadline and watchdog"),
+    Ability("TLS to Redis", "native", "verified, host name included"),
+    Ability("Redis Sentinel", "refused", "name the address of one server"),
+    Ability("Redis Cluster", "refused", "name the address of one server"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,3 +51,24 @@ def open_shop(
         return package.migrate()
 
     return opened
+
+
+@pytest.fixture
+def killable(
+    dialect: str, request: pytest.FixtureRequest
+) -> Iterator[servers.Postgres | None]:
+    """The PostgreSQL of this test alone; None on SQLite."""
+    found = request.getfixturevalue("own_pg") if dialect == "postgresql" else None
+    yield found
+
+
+@pytest.fixture
+def own_database_url(
+    dialect: str, killable: servers.Postgres | None, tmp_path: Path
+) -> Iterator[str]:
+    """A database that a test may take away: of `killable`, or a file."""
+    if killable is None:
+        yield f"sqlite:///{tmp_path / 'record.db'}"
+        return
+    with servers.database(killable) as url:
+        yield url

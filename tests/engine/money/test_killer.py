@@ -16,7 +16,6 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -59,23 +58,9 @@ def spec(more: str) -> str:
 
 
 @pytest.fixture
-def killable(
-    dialect: str, request: pytest.FixtureRequest
-) -> Iterator[servers.Postgres | None]:
-    """The PostgreSQL of this test alone; None on SQLite."""
-    found = request.getfixturevalue("own_pg") if dialect == "postgresql" else None
-    yield found
-
-
-@pytest.fixture
-def database_url(
-    dialect: str, killable: servers.Postgres | None, tmp_path: Path
-) -> Iterator[str]:
-    if killable is None:
-        yield f"sqlite:///{tmp_path / 'record.db'}"
-        return
-    with servers.database(killable) as url:
-        yield url
+def database_url(own_database_url: str) -> str:
+    """Of a server of its own: these tests stop it."""
+    return own_database_url
 
 
 class Disaster:

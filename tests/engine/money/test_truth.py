@@ -234,23 +234,9 @@ def away(package: faults.Package, pg: servers.Postgres | None) -> Iterator[None]
 
 
 @pytest.fixture
-def killable(
-    dialect: str, request: pytest.FixtureRequest
-) -> Iterator[servers.Postgres | None]:
-    """The PostgreSQL of this test alone; None on SQLite."""
-    found = request.getfixturevalue("own_pg") if dialect == "postgresql" else None
-    yield found
-
-
-@pytest.fixture
-def database_url(
-    dialect: str, killable: servers.Postgres | None, tmp_path: Path
-) -> Iterator[str]:
-    if killable is None:
-        yield f"sqlite:///{tmp_path / 'record.db'}"
-        return
-    with servers.database(killable) as url:
-        yield url
+def database_url(own_database_url: str) -> str:
+    """Of a server of its own: these tests stop it."""
+    return own_database_url
 
 
 @pytest.mark.parametrize("seconds", [2, 12, *([20, 180] if faults.LONG else [])])

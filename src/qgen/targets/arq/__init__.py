@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from qgen.model import Setting, Times, Worker
-from qgen.targets.backend import Ability, Backend
+from qgen.targets.backend import EVERYWHERE, Ability, Backend
 
 # After the grace: 5 s in which handlers may stop, 10 s for what is still to be written.
 FINAL_WRITES: Final = 15.0
@@ -39,14 +39,8 @@ BACKEND: Final = Backend(
         Ability("async handlers", "native"),
         Ability("plain handlers", "emulated", "each runs in a thread"),
         Ability("several queues in one worker", "emulated", "one loop takes from all"),
-        Ability("retries, ladders, never, only", "emulated", "by the record"),
-        Ability("delays", "emulated", "by the record"),
         Ability("priorities", "emulated", "by the record, and by arq's score"),
-        Ability("unique jobs", "emulated", "by the record"),
-        Ability("timeouts", "emulated", "by the worker's own deadline and watchdog"),
-        Ability("TLS to Redis", "native", "verified, host name included"),
-        Ability("Redis Sentinel", "refused", "name the address of one server"),
-        Ability("Redis Cluster", "refused", "name the address of one server"),
+        *EVERYWHERE,
     ),
     settings=settings,
     after_grace=FINAL_WRITES + MARGIN,

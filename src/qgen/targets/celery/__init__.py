@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from qgen.model import Setting, Times, Worker
-from qgen.targets.backend import Ability, Backend
+from qgen.targets.backend import EVERYWHERE, Ability, Backend
 
 # After the grace: 5 s in which handlers may stop, 10 s for what is still to be written,
 # and then 10 s for celery's own end (templates/celery/life.py: HANGS).
@@ -53,16 +53,10 @@ BACKEND: Final = Backend(
         ),
         Ability("plain handlers", "native"),
         Ability("several queues in one worker", "native"),
-        Ability("retries, ladders, never, only", "emulated", "by the record"),
-        Ability("delays", "emulated", "by the record; no eta stands in Redis"),
         Ability("priorities", "emulated", "by the record, and by a list for high ones"),
-        Ability("unique jobs", "emulated", "by the record; celery never dedupes"),
-        Ability("timeouts", "emulated", "by the worker's own deadline and watchdog"),
-        Ability("TLS to Redis", "native", "verified, host name included"),
         Ability("RabbitMQ, SQS and other transports", "refused", "use Redis"),
         Ability("pools gevent and eventlet", "refused", "use prefork or threads"),
-        Ability("Redis Sentinel", "refused", "name the address of one server"),
-        Ability("Redis Cluster", "refused", "name the address of one server"),
+        *EVERYWHERE,
     ),
     settings=settings,
     after_grace=FINAL_WRITES + MARGIN,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from qgen.model import Setting, Times, Worker
-from qgen.targets.backend import Ability, Backend
+from qgen.targets.backend import EVERYWHERE, Ability, Backend
 
 # After the grace: what the supervisor gives a process to stop its job and to write, and
 # then 10 s for itself (templates/rq/supervisor.py: FINAL_WRITES and MARGIN).
@@ -39,14 +39,8 @@ BACKEND: Final = Backend(
         Ability("async handlers", "emulated", "each runs on a loop of its own"),
         Ability("plain handlers", "native"),
         Ability("several queues in one worker", "native"),
-        Ability("retries, ladders, never, only", "emulated", "by the record"),
-        Ability("delays", "emulated", "by the record"),
         Ability("priorities", "emulated", "by the record; high ones go to the front"),
-        Ability("unique jobs", "emulated", "by the record"),
-        Ability("timeouts", "emulated", "by the worker's own deadline and watchdog"),
-        Ability("TLS to Redis", "native", "verified, host name included"),
-        Ability("Redis Sentinel", "refused", "name the address of one server"),
-        Ability("Redis Cluster", "refused", "name the address of one server"),
+        *EVERYWHERE,
     ),
     settings=settings,
     after_grace=FINAL_WRITES + MARGIN,
