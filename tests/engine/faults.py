@@ -524,6 +524,20 @@ class Package:
             cursor = server.execute(text.replace("?", "%s").encode(), values)
             return cursor.fetchall() if cursor.description else []
 
+    def drop_every_table(self) -> None:
+        """The package's database as it was before its first migration."""
+        if self.dialect == "sqlite":
+            names = "SELECT name FROM sqlite_master WHERE type = 'table'"
+            names += " AND name NOT LIKE 'sqlite~_%' ESCAPE '~'"
+            drop = "DROP TABLE {}"
+        else:
+            names = "SELECT tablename AS name FROM pg_tables"
+            names += " WHERE schemaname = current_schema()"
+            drop = "DROP TABLE {} CASCADE"
+        for row in self.sql(names):
+            self.sql(drop.format(row["name"]))
+        assert self.sql(names) == []
+
     def rows(self, where: str = "1 = 1") -> list[Row]:
         """Jobs, oldest first; JSON columns decoded, ids as text."""
         return [

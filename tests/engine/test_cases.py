@@ -526,10 +526,7 @@ def test_a_column_of_another_type(package: Package) -> None:
     assert said.returncode == 2
     lines = said.stderr.lower()
     assert "jobs_attempts.traceback: expected text, found integer" in lines
-    money = ("corrections", "calls", "spend", "gates", "brakes", "schedules")
-    for table in (*money, "decisions", "keys", "attempts", "boots", "migrations"):
-        package.sql(f"DROP TABLE jobs_{table}")
-    package.sql("DROP TABLE jobs")
+    package.drop_every_table()
     package.sql("CREATE TABLE jobs (id text, state text)")
     said = package.run("migrate")
     assert said.returncode == 2 and "the table jobs exists already" in said.stderr

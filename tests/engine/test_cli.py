@@ -52,7 +52,8 @@ def failure(done: subprocess.CompletedProcess[str], code: int) -> dict[str, str]
 
 def test_migrate_twice(package: Package) -> None:
     again = package.json("migrate")
-    assert again == {"from": 2, "to": 2, "applied": []}
+    newest = again["to"]
+    assert newest > 0 and again == {"from": newest, "to": newest, "applied": []}
     text = package.run("migrate", "--sql").stdout
     assert f"CREATE TABLE {package.table} (" in text
 

@@ -203,8 +203,5 @@ def test_frozen_while_it_migrates(make: Make, tmp_path: Path, dialect: str) -> N
 def unmigrated(make: Make, dialect: str, folder: Path) -> Package:
     """The package on the test's database, all its tables dropped again."""
     package = make(SPEC)
-    money = ("corrections", "calls", "spend", "gates", "brakes")
-    for table in (*money, "decisions", "keys", "attempts", "boots", "migrations"):
-        package.sql(f"DROP TABLE jobs_{table}")
-    package.sql("DROP TABLE jobs")
+    package.drop_every_table()
     return package
