@@ -143,9 +143,10 @@ def test_three_workers_after_ten_hours_without_any(
     The record's clock is moved; `test_schedules.py` has every rule by itself.
     """
     tree = clock.build(dialect, MINUTELY)
-    package = tree.at(database_url, own_redis.url, tmp_path / "run").migrate()
+    package = tree.at(database_url, own_redis.url, tmp_path / "run")
     moved = Clock(package)
     moved.at("2026-06-01T11:59:00.5")
+    package.migrate()
     with package.worker() as worker:
         begun = "SELECT name FROM jobs_schedules"
         until(lambda: len(package.sql(begun)) == len(MISSED), worker.log)
