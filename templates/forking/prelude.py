@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from . import catalog, overrides
+from . import catalog, exceptions, overrides
 from .definitions import Worker
 from .hooks import Hooks
 from .runner import load_handlers
@@ -12,7 +12,7 @@ from .service import Service
 
 
 def prepare(worker: Worker) -> None:
-    """Checks, recovers, imports the handlers and hooks.  No connection stays open.
+    """Checks, recovers, imports what the spec names.  No connection stays open.
 
     Raises SetupError or Unavailable with one sentence.
     """
@@ -25,3 +25,4 @@ def prepare(worker: Worker) -> None:
         service.close()
     load_handlers(catalog.served(worker))
     Hooks(worker).open()
+    exceptions.check(catalog.served(worker))

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Final, Literal
 
-from . import catalog, outcomes, overrides
+from . import catalog, exceptions, outcomes, overrides
 from .beat import Beat
 from .database import Row
 from .definitions import Worker
@@ -110,6 +110,7 @@ class Process:
         overrides.check()
         self.runner.open(self.ledger, self.queues)
         self.hooks.open()
+        exceptions.check(self.queues)
 
     async def open(self) -> bool:
         """Runs on_start; False if the process was told to stop meanwhile."""

@@ -218,11 +218,14 @@ def _names(error: BaseException) -> Iterator[str]:
 
 def names_of(error: BaseException) -> Iterator[str]:
     """The names of an exception's class and its bases, as a spec writes them."""
-    for kind in type(error).__mro__:
-        if kind.__module__ == builtins.__name__:
-            yield kind.__name__
-        else:
-            yield f"{kind.__module__}:{kind.__qualname__}"
+    return map(name_of, type(error).__mro__)
+
+
+def name_of(kind: type) -> str:
+    """The name of a class: ``module:Name``, a builtin's bare."""
+    if kind.__module__ == builtins.__name__:
+        return kind.__name__
+    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def _users_frame(error: BaseException) -> str:

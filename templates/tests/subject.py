@@ -8,7 +8,8 @@ real one.  Its registry is exchanged before any other module of it is loaded:
 * addresses come from the suite's variables; those that the spec names are never read;
 * a dead worker is noticed within seconds;
 * no limit holds a job back, and none is too late, unless a test asks for it;
-* every handler is the stub of ``stage``; the modules with yours are not imported;
+* every handler is the stub of ``stage``; the modules with yours are not imported, nor
+  those with the exceptions that policies and agents name;
 * nothing starts by the clock, unless a test asks for it: then every second;
 * workers have no on_start, no on_stop and no end of their own, and variables override
   nothing, unless a test asks for it;
@@ -30,6 +31,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from spec_data import FOLDER, OVERRIDES, PACKAGE
+from stage import exception
 
 DATABASE_URL: Final = "QGEN_SUITE_DATABASE_URL"
 REDIS_URL: Final = "QGEN_SUITE_REDIS_URL"
@@ -79,6 +81,7 @@ def _load(changes: dict[str, Any]) -> ModuleType:
     try:
         _exchange(part("registry"), part("jobs"), part("definitions"), changes)
         spec.loader.exec_module(package)
+        part("exceptions").kind_of = lambda _key, name: type(exception(name))
     finally:
         for name, value in own.items():
             os.environ.pop(name, None)

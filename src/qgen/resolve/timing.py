@@ -120,4 +120,9 @@ def held_by_a_stop(draft: Draft, name: str, job: Job) -> Finding | None:
         "raise grace, write longest = the longest run to expect, or give the agent"
         " provider_keys if its provider takes them",
         also=((("shutdown", "grace"), "the grace"),),
+        unless=(
+            draft.at(name, "longest"),
+            draft.at(name, "agent"),
+            ("agents", job.agent or "", "provider_keys"),
+        ),
     )
