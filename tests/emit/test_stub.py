@@ -49,7 +49,7 @@ def test_a_paid_job_shows_the_call(number):
     assert len(call.args) == len(takes.args) - 1  # without self
     assert {each.arg for each in call.keywords} == {"max_cost", "cost", "keep"}
     assert {each.arg for each in call.keywords} <= {a.arg for a in takes.kwonlyargs}
-    (step, asked) = call.args
+    step, asked = call.args
     assert isinstance(step, ast.Constant) and isinstance(asked, ast.Lambda)
     most = next(each.value for each in call.keywords if each.arg == "max_cost")
     assert ast.unparse(most) == "'0.20'"

@@ -13,6 +13,7 @@ from engine import faults
 from engine.units import Engine
 
 Named = Callable[..., None]
+pytestmark = faults.on("sqlite")  # no statement differs
 
 
 @pytest.fixture
@@ -51,7 +52,9 @@ def test_a_name_that_nothing_has(
     with pytest.raises(engine.part("errors").SetupError) as raised:
         check("ValueError", name, key=key)
     sentence = str(raised.value)
-    assert sentence.startswith(f"retries.once.{key} names {name}, ") and said in sentence
+    assert (
+        sentence.startswith(f"retries.once.{key} names {name}, ") and said in sentence
+    )
     assert "\n" not in sentence
 
 
@@ -73,11 +76,12 @@ def test_what_is_not_billed_is_named_too(
     monkeypatch.setitem(registry.AGENTS, "writer", agent)
     paid = replace(engine.job["work"], agent="writer")
     monkeypatch.setattr(exceptions.catalog, "ALL", (paid,))
-    with pytest.raises(engine.part("errors").SetupError, match=r"^agents\.writer\.not_"):
+    with pytest.raises(
+        engine.part("errors").SetupError, match=r"^agents\.writer\.not_"
+    ):
         exceptions.check(("default",))
 
 
-@faults.on("sqlite")
 @pytest.mark.parametrize("target", ["arq", "rq"])
 def test_a_worker_does_not_start_with_such_a_name(
     database_url: str,
@@ -91,7 +95,7 @@ def test_a_worker_does_not_start_with_such_a_name(
     kind = cells.Kind(target, target, "")
     tree = faults.build("sqlite", spec + faults.JOBS, kind=kind)
     package = tree.at(database_url, own_redis.url, tmp_path / "run").migrate()
-    with package.worker() as worker:
+    with package.worker("--burst") as worker:
         assert worker.exit_code() == 2, worker.log()
         last = worker.log().splitlines()[-1]
     assert last.startswith(f"{package.name}: retries.default.never names m:Bad, which")

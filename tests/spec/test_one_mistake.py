@@ -67,7 +67,7 @@ wire = "mail.digest"
 tenant = { type = "enum", values = ["a", "b"] }
 count = { type = "int", min = 1, max = 9, default = 3 }
 text = { type = "str", min_length = 1, pattern = "^x", default = "x" }
-api_key = { type = "str", sensitive = true, default = "x" }
+api_key = { type = "str?", sensitive = true }
 
 [jobs.plain]
 queue = "default"

@@ -73,7 +73,11 @@ def spend(draft: Draft) -> Iterator[Finding]:
 def redis(draft: Draft) -> Iterator[Finding]:
     """A CA for certificates that nobody checks."""
     given_redis = draft.spec.redis
-    if given_redis.ca_file_env and not given_redis.verify and given_redis.tls is not False:
+    if (
+        given_redis.ca_file_env
+        and not given_redis.verify
+        and given_redis.tls is not False
+    ):
         yield idle(
             ("redis", "ca_file_env"),
             "with verify = false",

@@ -50,9 +50,7 @@ def times(at: Path, schedule: Schedule) -> Iterator[Finding]:
         message = f"[{'.'.join(map(str, at))}] has neither `cron` nor `every`."
         write = 'write cron = "30 7 * * 1-5" or every = "15m"'
         either = ((*at, "cron"), (*at, "every"))
-        yield Finding(
-            keys.MISSING_KEY, at, message, write, at="key", unless=either
-        )
+        yield Finding(keys.MISSING_KEY, at, message, write, at="key", unless=either)
     if schedule.every and seconds(schedule.every) < 1:
         yield Finding(
             codes.EVERY_TOO_SHORT,
@@ -99,7 +97,6 @@ def payload(draft: Draft, at: Path, schedule: Schedule) -> Iterator[Finding]:
         if not given and not field.type.endswith("?"):
             message = f"the payload lacks `{name}`, which `{job}` needs."
             write = f"add {name} to the payload of the schedule"
-            unless = (("jobs", job, "payload", name), (*where, name))
             yield Finding(
                 codes.SCHEDULE_PAYLOAD,
                 where,
@@ -107,11 +104,11 @@ def payload(draft: Draft, at: Path, schedule: Schedule) -> Iterator[Finding]:
                 write,
                 at="key",
                 also=also,
-                unless=unless,
+                unless=(("jobs", job, "payload", name), (*where, name)),
             )
     for name, value in schedule.payload.items():
         path: Path = (*where, name)
-        unless = (("jobs", job, "payload", name),)
+        unless: tuple[Path, ...] = (("jobs", job, "payload", name),)
         if name not in fields:
             near = nearest(name, fields)
             message = f"`{job}` has no field `{name}`."

@@ -95,6 +95,7 @@ def of_job(draft: Draft, name: str, job: Job) -> Iterator[Finding]:
             "raise grace if a stop may take so long; the job is kept either way, its work"
             " so far is not",
             also=((("shutdown", "grace"), "the grace"),),
+            unless=(draft.at(name, "agent"), ("agents", job.agent or "")),
         )
 
 

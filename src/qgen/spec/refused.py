@@ -26,7 +26,11 @@ class Refused:
 
         A job may have a key from ``[defaults]``.
         """
-        if path[:1] == ("jobs",) and len(path) > 2 and self.has(("defaults", *path[2:])):
+        if (
+            path[:1] == ("jobs",)
+            and len(path) > 2
+            and self.has(("defaults", *path[2:]))
+        ):
             return True
         return any(path[:length] in self._paths for length in range(1, len(path) + 1))
 
