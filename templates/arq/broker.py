@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 from arq.connections import RedisSettings
 
-from .record import Message
+from .messages import Message
 from .registry import PROJECT
 from .server import TIMEOUT, Address, Server, failures
 

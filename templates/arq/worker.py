@@ -35,8 +35,8 @@ from .broker import (
     unpack,
 )
 from .errors import QueueError, SetupError
+from .messages import Message
 from .process import Process
-from .record import Message
 from .registry import PROJECT
 from .service import Service
 

@@ -22,7 +22,7 @@ from .broker import HIGH, NORMAL, PREFIX
 from .definitions import Worker
 from .errors import SetupError
 from .knobs import POOL
-from .record import Message
+from .messages import Message
 from .registry import PROJECT
 from .server import TIMEOUT, Address, explained
 from .transport import STRANGER

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from .record import Message
+from .messages import Message
 from .registry import PROJECT
 from .server import Server, failures
 

@@ -21,8 +21,8 @@ from .answers import call_on
 from .broker import TARGET
 from .definitions import Worker
 from .ears import Ears
+from .messages import Message
 from .process import Process
-from .record import Message
 from .service import Service
 
 log = logging.getLogger(__name__)

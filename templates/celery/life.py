@@ -28,9 +28,9 @@ from .app import read_back
 from .definitions import Worker
 from .errors import QueueError, SetupError
 from .host import Host, stop_taking
+from .messages import Message
 from .parent import Parent
 from .process import FINAL_WRITES
-from .record import Message
 from .registry import PROJECT
 from .runner import LENIENCY
 

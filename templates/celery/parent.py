@@ -27,8 +27,8 @@ from .errors import QueueError, SetupError
 from .family import Family
 from .helper import Helper
 from .member import Member
+from .messages import Message
 from .prelude import prepare
-from .record import Message
 from .registry import PROJECT
 
 log = logging.getLogger(__name__)

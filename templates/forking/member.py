@@ -19,8 +19,8 @@ from .broker import TARGET, Broker
 from .definitions import Worker
 from .dispatch import Dispatcher
 from .family import Family
+from .messages import Message
 from .process import Process
-from .record import Message
 from .service import database
 
 log = logging.getLogger(__name__)

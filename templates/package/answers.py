@@ -16,6 +16,9 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+# Runs callbacks where their owner wants them, all of one commit at once.
+Deliver = Callable[[list[Callable[[], None]]], None]
+
 
 class Answer(Generic[T]):
     """One value, set once, by any thread; made where it is waited for.

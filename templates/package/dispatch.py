@@ -23,7 +23,7 @@ from . import catalog, limit_statements, record, statements
 from .broker import Broker
 from .database import Database, Row, Transaction
 from .errors import QueueError
-from .record import Message
+from .messages import Message
 from .registry import PROJECT
 from .spending import startable
 from .turns import Turns

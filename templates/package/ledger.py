@@ -15,45 +15,28 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Final
 
-from . import record, statements
-from .answers import Answer
+from . import statements
+from .answers import Answer, Deliver
 from .calls import Report
-from .codec import encode
+from .claimer import Claimer, Reply, Request
 from .database import Database, DataError
 from .dispatch import Dispatcher
 from .endings import Ending
-from .errors import Locked, QueueError, Unavailable
+from .errors import QueueError
+from .finisher import Done, Finish, Finisher
+from .messages import Claim, Message
 from .paid import Order
-from .record import Claim, Message
 from .till import Item, Settling, Till
 
 log = logging.getLogger(__name__)
 
 LONGEST_BATCH: Final = 500
 PARKED: Final = 0.2  # seconds until calls that could not be written are tried again
-LOCKED_PAUSE: Final = 1.0  # seconds until a locked row is tried again
-
-Reply = Callable[[Claim | None], None]
-Done = Callable[[str | None], None]
-Deliver = Callable[[list[Callable[[], None]]], None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    message: Message
-    reply: Reply
-
-
-@dataclass(frozen=True, slots=True)
-class _Finish:
-    ending: Ending
-    done: Done
-    alone: bool = False  # its row was locked: the others do not wait for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +46,7 @@ class _Progress:
     progress: str
 
 
-_Item = _Claim | _Finish | _Progress | Order | Settling | None
+_Item = Request | Finish | _Progress | Order | Settling | None
 
 
 class Ledger:
@@ -86,21 +69,22 @@ class Ledger:
         register: Callable[[Claim], None],
         deliver: Deliver,
     ) -> None:
-        self._boot = boot
         self._database = database
-        self._dispatcher = dispatcher
-        self._mine = mine
-        self._fit = fit
-        self._register = register
         self._deliver = deliver
         self._inbox: SimpleQueue[_Item] = SimpleQueue()
         self._till = Till(database, fit, self._answer)
         self._parked: list[Item] = []
-        self._claiming = True
-        self._deadline: float | None = None
+        self._finisher = Finisher(database, dispatcher, self._answer, self._inbox.put)
+        self._claimer = Claimer(
+            boot,
+            database,
+            mine=mine,
+            fit=fit,
+            register=register,
+            answer=self._answer,
+            meanwhile=self._finish_waiting,
+        )
         self._busy: frozenset[str] = frozenset()
-        self._later: set[str] = set()
-        self._gave_up = False
         self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
 
     def start(self) -> None:
@@ -109,11 +93,11 @@ class Ledger:
 
     def claim(self, message: Message, reply: Reply) -> None:
         """Claims the message's row: ``reply`` gets the claim, or None if refused."""
-        self._inbox.put(_Claim(message, reply))
+        self._inbox.put(Request(message, reply))
 
     def finish(self, ending: Ending, done: Done) -> None:
         """Writes an ending: ``done`` gets the row's new state, None if it came too late."""
-        self._inbox.put(_Finish(ending, done))
+        self._inbox.put(Finish(ending, done))
 
     def progress(self, id_: str, fence: int, progress: str) -> None:
         """Writes progress, as soon as there is time for it."""
@@ -135,23 +119,23 @@ class Ledger:
 
     def stop_claiming(self) -> None:
         """From now on every claim is answered with None."""
-        self._claiming = False
+        self._claimer.claiming = False
 
     def close(self, within: float) -> bool:
         """Writes what has arrived; False if it was not all written within so long."""
         self.stop_claiming()
-        self._deadline = time.monotonic() + within
+        self._finisher.deadline = time.monotonic() + within
         self._inbox.put(None)
         self._thread.join(within + 1)
-        return not self._thread.is_alive() and not self._gave_up
+        return not self._thread.is_alive() and not self._finisher.gave_up
 
     def _run(self) -> None:
         closing = False
-        while not closing or self._later:
+        while not closing or self._finisher.later:
             batch = self._arrived()
             closing = closing or None in batch
-            finishes = [item for item in batch if isinstance(item, _Finish)]
-            claims = [item for item in batch if isinstance(item, _Claim)]
+            finishes = [item for item in batch if isinstance(item, Finish)]
+            claims = [item for item in batch if isinstance(item, Request)]
             notes = {i.id: i for i in batch if isinstance(i, _Progress)}
             self._busy = frozenset(item.message.id for item in claims)
             try:
@@ -159,9 +143,9 @@ class Ledger:
                     self._write_progress(list(notes.values()))
                 self._write_calls(batch)
                 if finishes:
-                    self._write_finishes(finishes)
+                    self._finisher.write(finishes)
                 if claims:
-                    self._write_claims(claims)
+                    self._claimer.write(claims)
             except Exception:
                 # A bug must not silence the thread that everything hangs on: the rows
                 # stay as they are and recovery finds them.
@@ -185,182 +169,10 @@ class Ledger:
             pass
         return batch
 
-    # Paid calls
-
     def _write_calls(self, batch: Sequence[_Item]) -> None:
         items = [item for item in batch if isinstance(item, Order | Settling)]
         if items or self._parked:
             self._parked = self._till.write([*self._parked, *items])
-
-    # Endings
-
-    def _write_finishes(self, finishes: Sequence[_Finish]) -> None:
-        together = [item for item in finishes if not item.alone]
-        if together:
-            self._write_together(together)
-        for item in finishes:
-            if item.alone:
-                self._later.discard(item.ending.id)
-                self._write_together([item])
-
-    def _write_together(self, finishes: Sequence[_Finish]) -> None:
-        try:
-            states = self._until_written([item.ending for item in finishes])
-        except Locked as error:
-            if len(finishes) == 1:
-                self._write_later(finishes[0], error)
-            for item in finishes if len(finishes) > 1 else ():
-                self._write_together([item])
-            return
-        self._answer([partial(i.done, states.get(i.ending.id)) for i in finishes])
-
-    def _write_later(self, item: _Finish, error: Locked) -> None:
-        log.warning("ledger: job %s: %s; its ending waits", item.ending.id, error)
-        if self._too_late():
-            self._answer([partial(item.done, None)])
-            return
-        again = _Finish(item.ending, item.done, alone=True)
-        self._later.add(item.ending.id)
-        timer = threading.Timer(LOCKED_PAUSE, self._inbox.put, [again])
-        timer.daemon = True
-        timer.start()
-
-    def _until_written(self, endings: Sequence[Ending]) -> dict[str, str]:
-        pause = 0.1
-        repeated = False
-        while True:
-            try:
-                return self._write(endings, repeated)
-            except Locked:
-                raise
-            except Unavailable as error:
-                log.warning("ledger: %s; repeating %d endings", error, len(endings))
-                if self._too_late():
-                    return {}
-                time.sleep(pause)
-                pause = min(pause * 2, 2.0)
-                repeated = True
-            except DataError as error:
-                if len(endings) == 1:
-                    return self._write_refused(endings[0], error)
-                states: dict[str, str] = {}
-                for ending in endings:
-                    states |= self._until_written([ending])
-                return states
-            except QueueError as error:
-                log.error("ledger: %s; repeating %d endings", error, len(endings))
-                if self._too_late():
-                    return {}
-                time.sleep(pause)
-                pause = min(pause * 2, 2.0)
-
-    def _too_late(self) -> bool:
-        """Whether a drain has no more time for an ending: then it is given up."""
-        if self._deadline is None or time.monotonic() <= self._deadline:
-            return False
-        self._gave_up = True
-        return True
-
-    def _write(self, endings: Sequence[Ending], repeated: bool) -> dict[str, str]:
-        with self._database.transaction() as tx:
-            states = record.finish(tx, endings)
-            for ending in endings:
-                if ending.id in states:
-                    continue
-                if repeated and record.ended_already(tx, ending):
-                    states[ending.id] = ending.state
-                else:
-                    log.warning(
-                        "job %s: the ending of attempt %d came too late and was refused",
-                        ending.id,
-                        ending.attempt,
-                    )
-            messages = self._dispatcher.refill(tx, freed=len(endings))
-        self._dispatcher.publish(messages)
-        return states
-
-    def _write_refused(self, ending: Ending, error: Exception) -> dict[str, str]:
-        # The database refuses what the handler made: keep the job's end and the
-        # beginning of its result, rather than run the job again.
-        log.error("job %s: its result was refused: %s", ending.id, error)
-        kept = encode(
-            {"$refused": str(error)[:500], "$begins": str(ending.result)[:1000]}
-        )
-        failed = ending.state == "failed"
-        plain = replace(ending, result=kept, error=kept if failed else None)
-        try:
-            return self._write([plain], False)
-        except DataError:
-            log.exception("job %s: its ending cannot be written", ending.id)
-            return {}
-
-    # Claims
-
-    def _write_claims(self, claims: Sequence[_Claim]) -> None:
-        newest: dict[str, Message] = {}
-        for item in claims:
-            known = newest.get(item.message.id)
-            if known is None or known.dispatch < item.message.dispatch:
-                newest[item.message.id] = item.message
-        admitted = self._until_claimed(list(newest.values()))
-        given: set[str] = set()
-        replies: list[Callable[[], None]] = []
-        for item in claims:
-            message = item.message
-            claim = None
-            if newest[message.id] is message and message.id not in given:
-                claim = admitted.get(message.id)
-                given.add(message.id)
-            replies.append(partial(item.reply, claim))
-        self._answer(replies)
-
-    def _until_claimed(self, messages: Sequence[Message]) -> dict[str, Claim]:
-        pause = 0.1
-        while self._claiming:
-            try:
-                if not self._fit():
-                    raise Unavailable("this process cannot beat, so it does not claim")
-                with self._database.transaction() as tx:
-                    claims = record.claim(tx, messages, self._boot, self._mine)
-                for id_ in claims.dropped:
-                    log.info("job %s: a stale message was dropped", id_)
-                for claim in claims.admitted.values():
-                    self._register(claim)
-                return claims.admitted
-            except Locked as error:
-                if len(messages) == 1:
-                    # Its message is lost with this; the sweep sends another.
-                    log.warning("ledger: job %s: %s", messages[0].id, error)
-                    return {}
-                return self._one_by_one(messages)
-            except Unavailable as error:
-                log.warning("ledger: %s; %d claims wait", error, len(messages))
-                # Endings do not wait behind claims.
-                self._finish_waiting()
-                time.sleep(pause)
-                pause = min(pause * 2, 2.0)
-            except DataError as error:
-                if len(messages) == 1:
-                    log.error("job %s: cannot be claimed: %s", messages[0].id, error)
-                    return {}
-                return self._one_by_one(messages)
-        self._give_back(messages)
-        return {}
-
-    def _one_by_one(self, messages: Sequence[Message]) -> dict[str, Claim]:
-        return {
-            id_: claim
-            for message in messages
-            for id_, claim in self._until_claimed([message]).items()
-        }
-
-    def _give_back(self, messages: Sequence[Message]) -> None:
-        """Taken but not to be claimed here: another worker may have them at once."""
-        try:
-            with self._database.transaction() as tx:
-                record.undispatch(tx, messages)
-        except QueueError as error:
-            log.warning("ledger: %s; the sweep will find %d rows", error, len(messages))
 
     def _finish_waiting(self) -> None:
         """Writes calls and endings that arrived; puts everything else back in order."""
@@ -370,13 +182,13 @@ class Ledger:
                 waiting.append(self._inbox.get_nowait())
         except Empty:
             pass
-        finishes = [item for item in waiting if isinstance(item, _Finish)]
+        finishes = [item for item in waiting if isinstance(item, Finish)]
         for item in waiting:
-            if not isinstance(item, _Finish | Order | Settling):
+            if not isinstance(item, Finish | Order | Settling):
                 self._inbox.put(item)
         self._write_calls(waiting)
         if finishes:
-            self._write_finishes(finishes)
+            self._finisher.write(finishes)
 
     def _write_progress(self, notes: Sequence[_Progress]) -> None:
         try:

@@ -25,7 +25,7 @@ from .database import AsyncTransaction, Row, Transaction
 from .definitions import BONUS, Job, Priority
 from .errors import KeyConflict, Refused
 from .ids import new_id
-from .record import Message
+from .messages import Message
 from .registry import PROJECT
 
 _MAX_KEY: Final = 400

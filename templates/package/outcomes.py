@@ -17,7 +17,7 @@ from .database import Row
 from .definitions import Job
 from .endings import FREE_RELEASES, Ending, used
 from .errors import AttemptEnds, AttemptOver, NoAnswer, Throttled
-from .record import Claim
+from .messages import Claim
 from .retries import (
     Fault,
     defer_of,

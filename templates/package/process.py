@@ -26,14 +26,15 @@ from types import FrameType
 from typing import Final, Literal
 
 from . import catalog, outcomes, overrides
+from .answers import Deliver
 from .beat import Beat
 from .database import Row
 from .definitions import Worker
 from .dispatch import Dispatcher
 from .hooks import Hooks
-from .ledger import Deliver, Ledger
+from .ledger import Ledger
+from .messages import Claim
 from .outcomes import Held
-from .record import Claim
 from .registry import PROJECT
 from .runner import LENIENCY, Attempt, Runner, Stop
 from .service import database

@@ -33,8 +33,8 @@ from .database import Database, DataError, Row
 from .definitions import millis
 from .dispatch import Fleet, Publisher, fill
 from .errors import QueueError
+from .messages import Message
 from .outcomes import Held
-from .record import Message
 from .registry import PROJECT
 from .settling import settle
 from .turns import Turns

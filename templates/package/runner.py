@@ -27,9 +27,9 @@ from .endings import Ending
 from .errors import SetupError
 from .follow import Ended, argument_of
 from .ledger import Ledger
+from .messages import Claim, Message
 from .outcomes import Held
 from .paid import Purse
-from .record import Claim, Message
 
 log = logging.getLogger(__name__)
 

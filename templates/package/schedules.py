@@ -25,7 +25,7 @@ from .database import Database, Row, Transaction
 from .definitions import Schedule
 from .due import MISSED, Move, decide
 from .errors import QueueError
-from .record import Message
+from .messages import Message
 from .registry import PROJECT, SCHEDULES
 from .views import instant
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from .database import Database
 from .errors import QueueError
-from .record import Message
+from .messages import Message
 from .registry import SCHEDULES
 from .schedules import SOON, tick
 

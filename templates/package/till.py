@@ -15,7 +15,7 @@ from functools import partial
 from typing import TypeVar
 
 from . import spool
-from .answers import Answer
+from .answers import Answer, Deliver
 from .books import Books
 from .calls import Report, Shut
 from .codec import encode
@@ -51,7 +51,7 @@ class Till:
         self,
         database: Database,
         fit: Callable[[], bool],
-        deliver: Callable[[list[Callable[[], None]]], None],
+        deliver: Deliver,
     ) -> None:
         self._database = database
         self._fit = fit

@@ -23,7 +23,7 @@ from .database import Row, Transaction
 from .definitions import BONUS, Job, Rate
 from .gates import rates_of, running_in
 from .limits import SEPARATOR, Lane
-from .record import Message
+from .messages import Message
 from .registry import AGENTS
 
 # How many lanes that may start, and rows at the front of a queue, one look takes in at

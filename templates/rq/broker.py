@@ -21,7 +21,7 @@ from rq.job import Job, JobStatus
 from rq.serializers import JSONSerializer
 
 from . import catalog
-from .record import Message
+from .messages import Message
 from .registry import PROJECT
 from .server import Server, failures
 

@@ -28,8 +28,8 @@ from .broker import TARGET
 from .errors import QueueError, SetupError, Unavailable
 from .loop import NO_USE, Loop
 from .member import Member
+from .messages import Message
 from .process import FINAL_WRITES, Phase
-from .record import Message
 from .registry import PROJECT
 from .runner import LENIENCY
 from .service import database

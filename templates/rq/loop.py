@@ -29,8 +29,8 @@ from . import catalog, definitions, operations
 from .broker import JOB_KEY, message_in, queue_key, queue_name
 from .errors import QueueError
 from .family import Family
+from .messages import Message
 from .process import Phase
-from .record import Message
 from .registry import PROJECT
 from .server import Address
 

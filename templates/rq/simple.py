@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from .loop import Loop
 from .member import Member
+from .messages import Message
 from .process import Phase
-from .record import Message
 
 
 class SimpleWorker(Loop):

@@ -58,7 +58,7 @@ def test_a_message_sent_twice_runs_the_job_once(trial: Trial) -> None:
     The job is claimed once: one run.
     """
     id_ = trial.add()
-    message = part("record").Message(id_, 1, job=JOB.name, queue=JOB.queue)
+    message = part("messages").Message(id_, 1, job=JOB.name, queue=JOB.queue)
     for copy in ("copy-1", "copy-2"):
         wire.add(copy, wire.body_of(message), JOB.queue)
     worker = trial.worker()
@@ -73,7 +73,7 @@ def test_an_old_message_does_not_start_a_job_before_its_time(trial: Trial) -> No
     The worker takes the message and drops it.
     """
     id_ = trial.add(delay=3600)
-    message = part("record").Message(id_, 0, job=JOB.name, queue=JOB.queue)
+    message = part("messages").Message(id_, 0, job=JOB.name, queue=JOB.queue)
     broker.Broker().publish([message])
     worker = trial.worker()
     trial.worked_off(worker)

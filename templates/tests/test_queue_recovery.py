@@ -20,7 +20,7 @@ def test_a_row_that_redis_lost_runs(trial: Trial) -> None:
     """
     broker.Broker().changed()  # Redis is known: only its message will be missed
     id_ = trial.add()
-    assert wire.lose(part("record").Message(id_, 1, queue=JOB.queue))
+    assert wire.lose(part("messages").Message(id_, 1, queue=JOB.queue))
     trial.worker()
     assert trial.ended(id_)["state"] == "completed"
     assert len(trial.stage.runs(id_)) == 1
@@ -120,7 +120,7 @@ def test_foreign_entries_in_redis_are_dropped(trial: Trial) -> None:
     The worker stays alive and runs the job behind them.
     """
     no_row = "00000000-0000-7000-8000-000000000000"
-    message = part("record").Message(no_row, 1, job=JOB.name, queue=JOB.queue)
+    message = part("messages").Message(no_row, 1, job=JOB.name, queue=JOB.queue)
     bodies = [b"\xff\x00", b"{}", b'{"a": [1, 2]}', wire.body_of(message), None]
     for number, body in enumerate(bodies):
         wire.add(f"foreign-{number}", body, JOB.queue)
