@@ -150,7 +150,7 @@ def test_nonsense_in_the_lists(package: Package, by_hand: client.Redis) -> None:
     print(f"seed {seed}")
     dice = random.Random(seed)
     broker = package.part("broker")
-    message = package.part("record").Message
+    message = package.part("messages").Message
     good = broker.envelope(message(JUNK_ROW, 1, job="work", queue="default"))
     shapes: list[Any] = [None, 5, [], {}, {"body": 1}, {**good, "body": "!"}]
     shapes += [{**good, "properties": {}}, {**good, "headers": {}}]
@@ -177,7 +177,7 @@ def test_a_high_row_waits_for_what_is_older(
 ) -> None:
     """Older by more than its bonus: then it stands behind that, with the others."""
     broker = package.part("broker").Broker()
-    kind = package.part("record").Message
+    kind = package.part("messages").Message
 
     def put(n: int, priority: str, sort_at: int) -> Any:
         id_ = f"{JUNK_ROW[:-1]}{n}"

@@ -65,12 +65,19 @@ class Work:
         return tuple(texts) == (self.committed, self.approved)
 
     @property
+    def targets(self) -> tuple[str | None, str]:
+        """That of the last build, None if there is none, and that of this one."""
+        assert self.compilation.model is not None
+        return lock.parse(self.committed).target, self.compilation.model.target.name
+
+    @property
     def lock(self) -> str:
         """The lock's text after a build."""
         made = self.compilation
-        payloads = waiting.payloads(made.model) if made.model is not None else {}
+        assert made.model is not None
+        payloads, target = waiting.payloads(made.model), made.model.target.name
         tools = (f"qgen {__version__}", *versions())
-        return lock.text_of(made.files, payloads, tools)
+        return lock.text_of(made.files, payloads, target, tools)
 
 
 def read(spec: str) -> tuple[Path, bytes]:

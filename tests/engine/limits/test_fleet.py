@@ -122,9 +122,7 @@ def test_a_rate_holds_over_the_fleet(make: Make) -> None:
     rated = f'\n[queues.default]\nrate = "{LIMIT}/{WINDOW:.0f}s"\n'
     package = make(faults.QUICK + rated + FREE)
     api = package.api
-    for _ in range(3):
-        package.worker()
-    until(lambda: len(package.boots()) == 3, "three workers")
+    package.ready(*(package.worker() for _ in range(3)))
     api.enqueue_many([api.Work(n=n) for n in range(3 * LIMIT)])
     patience = 3 * WINDOW + faults.PATIENCE
     until(lambda: not package.rows("state <> 'completed'"), "all are done", patience)
