@@ -79,7 +79,9 @@ def test_the_suite_of_a_real_project_passes(name, target, tmp_path):
     print(printed)
     assert "passed" in printed
     skipped = re.findall(r"^SKIPPED .*?: (.+)$", printed, re.MULTILINE)
-    assert all(re.search(r"\b(no|one|never|ever)\b", reason) for reason in skipped), skipped
+    assert all(
+        re.search(r"\b(no|one|never|ever)\b", reason) for reason in skipped
+    ), skipped
 
 
 def test_the_demo_loses_nothing():
