@@ -26,7 +26,8 @@ T = TypeVar("T")
 class Work:
     """A compiled spec and where it belongs; ``folder`` leads there from here.
 
-    ``staged`` are the paths whose texts lie ready where they were proved.
+    ``staged`` are the paths whose texts lie ready where they were proved, and ``seen``
+    is the disk as it was then.
     """
 
     spec: Path
@@ -36,6 +37,7 @@ class Work:
     approved: str
     folder: str
     staged: frozenset[str] = frozenset()
+    seen: Tree | None = None
 
     @property
     def root(self) -> Path:
@@ -121,7 +123,8 @@ def proved(work: Work, place: Path) -> Work:
 
     A text that is on disk already was proved when it was written.
     """
-    files, tree = work.compilation.files, work.tree
+    files, tree = work.compilation.files, Tree(work.root, once=True)
+    work = replace(work, seen=tree)
     new = _read(
         lambda: {
             file.path: file.text
@@ -152,7 +155,8 @@ def steps(work: Work) -> tuple[plan.Step, ...]:
     listed = lock.parse(work.committed)
     unfinished = [path for path in work.private.unfinished() if path != approvals.NAME]
     files = work.compilation.files
-    made = _read(lambda: plan.make(work.tree, files, listed, unfinished, black_or_none))
+    tree = work.seen or work.tree
+    made = _read(lambda: plan.make(tree, files, listed, unfinished, black_or_none))
     entering = _read(lambda: approvals_step(work))
     return made if entering is None else (*made, entering)
 

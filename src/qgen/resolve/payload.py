@@ -78,7 +78,7 @@ def of_table(at: Path, field: FieldTable) -> Iterator[Finding]:
 
 def kind_of(field: FieldTable) -> FieldType:
     """The type of a field's table."""
-    return parse(field.type, tuple(field.values or ()))  # type: ignore[arg-type]
+    return parse(field.type, tuple(field.values or ()))
 
 
 def enum_values(at: Path, field: FieldTable) -> Iterator[Finding]:
