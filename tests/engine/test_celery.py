@@ -38,10 +38,12 @@ def made(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     kind: str = "celery-prefork",
+    spec: str = SPEC,
+    more: str = "",
 ) -> Package:
     for variable in (faults.DATABASE, faults.REDIS):
         monkeypatch.setenv(variable, "")
-    tree = faults.build("sqlite", SPEC, HANDLERS, kind=KINDS[kind])
+    tree = faults.build("sqlite", spec, HANDLERS + more, kind=KINDS[kind])
     package = tree.at(f"sqlite:///{folder / 'record.db'}", redis_url, folder / "run")
     return package.migrate()
 
@@ -298,6 +300,37 @@ def test_beside_a_replica_nobody_is_deaf(
     assert not ears.look(101.0)
     assert not ears.look(102.0)
     assert ears.look(201.0), id_
+
+
+SLOW_FORKS = """
+os.register_at_fork(before=lambda: time.sleep(2.5))
+"""
+
+
+def test_nobody_is_deaf_before_messages_are_taken(package: Package) -> None:
+    """Children may take long to fork, and what waits is not taken before they stand."""
+    parent = package.part("parent")
+    main = parent.Parent(package.part("catalog").worker_named(None))
+    beat = SimpleNamespace(fit=lambda: True)
+    runner = SimpleNamespace(attempts={})
+    process = SimpleNamespace(runner=runner, phase="running", beat=beat)
+    child = SimpleNamespace(member=SimpleNamespace(process=process), _parent=main)
+    assert not parent.Child._free(child)
+    main.tick()
+    assert parent.Child._free(child)
+
+
+@pytest.mark.skipif(not faults.LONG, reason="the short form is above: QGEN_LONG=1")
+def test_a_pool_that_forks_slowly(
+    own_redis: servers.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Longer than a message may stay beside a free slot: it starts and takes it."""
+    spec = SPEC.replace("concurrency = 2", "concurrency = 5")
+    package = made(own_redis.url, tmp_path, monkeypatch, spec=spec, more=SLOW_FORKS)
+    (id_,) = add(package, 0)
+    with package.worker() as worker:
+        package.in_state(id_, "completed")
+        assert worker.running and "deaf" not in worker.log(), worker.log()
 
 
 # --- celery's own command -------------------------------------------------------
