@@ -4,11 +4,25 @@ A session's servers are one per pytest process, so under xdist each worker has i
 """
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 
 import pytest
+import shelf
 
 import servers
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A shelf for this run; the workers of xdist are given the one of their parent."""
+    if not hasattr(config, "workerinput"):
+        os.environ[shelf.SHELF] = tempfile.mkdtemp(prefix="qgen-shelf-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ.pop(shelf.SHELF), ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -52,8 +52,13 @@ def build(name: str, folder: Path, spec: str | None = None) -> Path:
     if done.returncode:
         print(done.stdout, done.stderr, sep="", file=sys.stderr)
         done.check_returncode()
-    (package,) = {path.parent for path in folder.rglob("definitions.py")}
-    return package
+    return package(folder)
+
+
+def package(folder: Path) -> Path:
+    """The generated package of a tree."""
+    (found,) = {path.parent for path in folder.rglob("definitions.py")}
+    return found
 
 
 def typecheck(name: str, folder: Path, package: Path) -> int:

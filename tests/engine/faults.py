@@ -34,6 +34,7 @@ from typing import Any, Final, Self
 import cells
 import psycopg
 import pytest
+import shelf
 from psycopg.rows import dict_row
 
 import servers
@@ -186,19 +187,22 @@ max_wait = "10s"
 
 # --- building -------------------------------------------------------------------
 
-_numbers = itertools.count(1)
 _logs = itertools.count(1)
-_trees: dict[tuple[str, str, str, str], Tree] = {}
+_trees: dict[str, Tree] = {}
 _places = tempfile.TemporaryDirectory(prefix="qgen-engine-")
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A built package: a folder to import it from, and nothing that runs."""
+    """A built package: a folder to import it from, and nothing that runs.
+
+    `alone`: no other tree has its name, so that the test's process may import it.
+    """
 
     name: str
     dialect: str
     folder: Path
+    alone: bool
 
     def at(self, database_url: str, redis_url: str, folder: Path) -> Package:
         """The package on these servers; `folder` is for its ledger and its logs."""
@@ -217,33 +221,25 @@ def build(
     `name`: for two versions of one project, which share their names in Redis; such a
     tree cannot be imported into the test beside the other (`Package.api`).
     """
-    spec = kind.spec(spec)
-    key = (kind.target, dialect, spec + (name or ""), handlers)
+    spec, handlers = kind.spec(spec), textwrap.dedent(handlers)
+    key = shelf.digest(kind.target, dialect, spec, handlers, name or "")
     if key not in _trees:
-        number = next(_numbers)
-        own = name or f"tested{number}"
-        folder = Path(_places.name) / f"{own}-{number}"
-        folder.mkdir()
-        head = HEAD.format(name=own, dialect=dialect)
-        (folder / "queue.toml").write_text(head + spec, "utf-8")
-        (folder / "tested_handlers.py").write_text(textwrap.dedent(handlers), "utf-8")
-        made = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "qgen",
-                "build",
-                "queue.toml",
-                "--target",
-                kind.target,
-            ],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-        )
-        assert made.returncode == 0, made.stdout + made.stderr
-        assert (folder / own / "__main__.py").exists(), made.stdout + made.stderr
-        _trees[key] = Tree(own, dialect, folder)
+        own = name or f"tested_{key}"
+
+        def make(folder: Path) -> None:
+            head = HEAD.format(name=own, dialect=dialect)
+            (folder / "queue.toml").write_text(head + spec, "utf-8")
+            (folder / "tested_handlers.py").write_text(handlers, "utf-8")
+            words = ["-m", "qgen", "build", "queue.toml", "--target", kind.target]
+            made = subprocess.run(
+                [sys.executable, *words], cwd=folder, capture_output=True, text=True
+            )
+            assert made.returncode == 0, made.stdout + made.stderr
+            assert (folder / own / "__main__.py").exists(), made.stdout + made.stderr
+
+        folder = Path(_places.name) / key
+        shelf.copy(key, make, folder)
+        _trees[key] = Tree(own, dialect, folder, alone=name is None)
     return _trees[key]
 
 
@@ -291,8 +287,13 @@ class Ledger:
 def until(
     question: Callable[[], Any], what: str | Callable[[], str], patience: float = 0
 ) -> Any:
-    """The first true answer; fails after `patience` (generous: nothing is measured)."""
-    deadline = time.monotonic() + (patience or PATIENCE)
+    """The first true answer; fails after `patience` (generous: nothing is measured).
+
+    It asks often at first and then ever less: what asks must leave the processor to what
+    is asked about.
+    """
+    begun = time.monotonic()
+    deadline = begun + (patience or PATIENCE)
     while True:
         answer = question()
         if answer:
@@ -300,7 +301,7 @@ def until(
         if time.monotonic() > deadline:
             said = what() if callable(what) else what
             raise AssertionError(f"this did not come: {said}")
-        time.sleep(0.02)
+        time.sleep(min(0.05, 0.01 + (time.monotonic() - begun) / 20))
 
 
 def family(pid: int) -> list[int]:
@@ -472,6 +473,9 @@ class Package:
         return json.loads(made.stdout)
 
     def migrate(self) -> Self:
+        if self.tree.alone:  # without the start of a process: hundreds of tests do this
+            self.part("migrate").upgrade()
+            return self
         made = self.run("migrate")
         assert made.returncode == 0, made.stdout + made.stderr
         return self

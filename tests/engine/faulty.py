@@ -25,15 +25,15 @@ POINTS: dict[str, tuple[str, str, str, str]] = {
     # a message is off Redis and nothing is written yet
     "after-dequeue": ("runner", "Runner", "run", "before"),
     # inside the claim's transaction: written, not committed
-    "inside-claim": ("record", "", "claim", "after"),
+    "inside-claim": ("door", "", "claim", "after"),
     # the claim is committed, the handler has not begun
     "after-claim": ("runner", "Runner", "register", "before"),
     # the handler is done, no transaction is open
-    "before-finish": ("ledger", "Ledger", "_write_finishes", "before"),
+    "before-finish": ("finisher", "Finisher", "write", "before"),
     # inside the finish's transaction: written, not committed
     "inside-finish": ("record", "", "finish", "after"),
     # the finish is committed and nobody in the process knows
-    "after-finish": ("ledger", "Ledger", "_write", "after"),
+    "after-finish": ("finisher", "Finisher", "_write", "after"),
     # rows are marked as published and committed, Redis has nothing
     "mid-dispatch": ("broker", "Broker", "publish", "before"),
     # Redis has the messages, the process does not know

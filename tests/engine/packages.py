@@ -7,7 +7,6 @@ API in a child process, and its tables.
 from __future__ import annotations
 
 import atexit
-import compileall
 import contextlib
 import functools
 import json
@@ -25,6 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import shelf
 import trees
 
 PATIENCE = 60.0  # seconds any one command or wait may take
@@ -32,12 +32,13 @@ PATIENCE = 60.0  # seconds any one command or wait may take
 
 @functools.cache
 def build(spec: str, dialect: str, target: str = "arq") -> Path:
-    """The folder to import the package from; built once per process, never changed."""
-    folder = Path(tempfile.mkdtemp(prefix=f"qgen-engine-{dialect}-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    package = trees.build(f"{target}-{dialect}", folder, spec)
-    compileall.compile_dir(package, quiet=1)  # once, not at the start of each process
-    return package
+    """The folder to import the package from; built once in a run, never changed."""
+    name = f"{target}-{dialect}"
+    folder = Path(tempfile.mkdtemp(prefix="qgen-engine-")) / name
+    atexit.register(shutil.rmtree, folder.parent, ignore_errors=True)
+    key = shelf.digest(name, spec)
+    shelf.copy(key, lambda place: trees.build(name, place, spec), folder)
+    return trees.package(folder)
 
 
 class Package:

@@ -150,7 +150,7 @@ def test_nonsense_in_the_lists(package: Package, by_hand: client.Redis) -> None:
     print(f"seed {seed}")
     dice = random.Random(seed)
     broker = package.part("broker")
-    message = package.part("record").Message
+    message = package.part("messages").Message
     good = broker.envelope(message(JUNK_ROW, 1, job="work", queue="default"))
     shapes: list[Any] = [None, 5, [], {}, {"body": 1}, {**good, "body": "!"}]
     shapes += [{**good, "properties": {}}, {**good, "headers": {}}]

@@ -67,8 +67,8 @@ class Stage:
 
             return answer
 
-        item = self.engine.part("ledger")._Claim
-        self.ledger._write_claims([item(m, reply(m.id)) for m in messages])
+        item = self.engine.part("claimer").Request
+        self.ledger._claimer.write([item(m, reply(m.id)) for m in messages])
         return answers
 
     def finish(self, *endings: Any) -> dict[str, str | None]:
@@ -78,8 +78,8 @@ class Stage:
         def done(id_: str) -> Callable[[str | None], None]:
             return lambda state: states.__setitem__(id_, state)
 
-        item = self.engine.part("ledger")._Finish
-        self.ledger._write_finishes([item(e, done(e.id)) for e in endings])
+        item = self.engine.part("finisher").Finish
+        self.ledger._finisher.write([item(e, done(e.id)) for e in endings])
         return states
 
     def completed(self, claim: Any, result: object = None) -> Any:
@@ -120,7 +120,7 @@ def test_one_bad_ending_spoils_no_batch(stage: Stage) -> None:
     """What the database refuses is written by itself; its neighbours are as they were."""
     engine = stage.engine
     one, bad, two = (engine.claimed(stage.boot) for _ in range(3))
-    refused = engine.record.Ending(
+    refused = engine.part("endings").Ending(
         id=bad.id, fence=bad.fence, attempt=1, state="finished", outcome="finished"
     )
     states = stage.finish(stage.completed(one), refused, stage.completed(two))
@@ -133,7 +133,7 @@ def test_one_bad_ending_spoils_no_batch(stage: Stage) -> None:
 def test_a_result_that_is_refused_ends_its_job(stage: Stage) -> None:
     """The job was done: it is completed with the beginning of its result, not run again."""
     claim = stage.engine.claimed(stage.boot)
-    ending = stage.engine.record.Ending(
+    ending = stage.engine.part("endings").Ending(
         id=claim.id,
         fence=claim.fence,
         attempt=1,
@@ -175,8 +175,8 @@ def test_two_messages_of_one_row_in_a_batch(stage: Stage) -> None:
         engine.record.undispatch(tx, [old])
     (new,) = engine.dispatch()
     got: list[Any] = []
-    item = engine.part("ledger")._Claim
-    stage.ledger._write_claims([item(m, got.append) for m in (old, new, new)])
+    item = engine.part("claimer").Request
+    stage.ledger._claimer.write([item(m, got.append) for m in (old, new, new)])
     assert [claim is not None for claim in got] == [False, True, False]
     assert engine.row(new.id)["attempt"] == 1
 

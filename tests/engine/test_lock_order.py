@@ -64,11 +64,11 @@ def waits(eye: psycopg.Connection[Any]) -> int:
 
 def test_marks_are_taken_back_in_the_order_of_a_claim(desk: Desk) -> None:
     low, high = sorted(desk.marked(desk.put("free", 2)), key=lambda m: m.id)
-    record = desk.part("record")
+    door, record = desk.part("door"), desk.part("record")
     said = queued_up(
         desk,
         f"SELECT 1 FROM jobs WHERE id = '{low.id}' FOR UPDATE",
-        lambda tx: len(record.claim(tx, [low, high], desk.boot, units.nobody).admitted),
+        lambda tx: len(door.claim(tx, [low, high], desk.boot, units.nobody).admitted),
         lambda tx: record.undispatch(tx, [high, low]),
     )
     assert said == [2, 0]

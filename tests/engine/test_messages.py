@@ -27,7 +27,7 @@ def dialect(request: pytest.FixtureRequest) -> str:
 
 
 def message(engine: Engine, dispatch: int, id_: str | None = None) -> Any:
-    return engine.record.Message(
+    return engine.messages.Message(
         id=id_ or str(uuid4()), dispatch=dispatch, job="work", queue="default"
     )
 

@@ -90,14 +90,14 @@ def test_the_boot_ends_after_the_last_write(worker: Worker) -> None:
     process, engine = worker.process, worker.engine
     attempt = worker.attempt(engine.api.Work(n=1))
     alive: list[bool] = []
-    write = process.ledger._write_finishes
+    write = process.ledger._finisher.write
 
     def written(finishes: Any) -> None:
         time.sleep(0.3)  # whoever would end the boot now has the time for it
         alive.append(lives(engine, process.beat.boot))
         write(finishes)
 
-    process.ledger._write_finishes = written
+    process.ledger._finisher.write = written
     process.close()
     assert alive == [True]
     assert not lives(engine, process.beat.boot)

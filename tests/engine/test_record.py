@@ -46,7 +46,7 @@ def test_a_row_that_waits_has_no_end(engine: Engine) -> None:
     before = engine.row(claim.id)
     fence = before["fence"]
     values = {"id": claim.id, "fence": fence, "attempt": 1}
-    ending = engine.record.Ending
+    ending = engine.part("endings").Ending
     good = ending(**values, state="completed", outcome="completed", result="1")
     bad = ending(**values, state="queued", outcome="raised", worker=boot, delay=5.0)
     assert engine.finish(good) == {}
@@ -271,7 +271,7 @@ def test_max_elapsed_counts_from_the_first_start(engine: Engine) -> None:
     engine.package.sql(sql, late.id)
 
     def ending(claim: Any) -> Any:
-        return engine.record.Ending(
+        return engine.part("endings").Ending(
             id=claim.id,
             fence=claim.fence,
             attempt=1,

@@ -63,7 +63,7 @@ def broker(package: Package) -> Iterator[Any]:
 
 
 def message(package: Package, dispatch: int = 1, **more: Any) -> Any:
-    kind = package.part("record").Message
+    kind = package.part("messages").Message
     fields = {"id": str(uuid4()), "job": "work", "queue": "default"} | more
     return kind(dispatch=dispatch, **fields)
 

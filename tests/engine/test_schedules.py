@@ -298,7 +298,7 @@ def test_what_is_caught_up_stays_under_the_caps(timed: Timed) -> None:
     timed.package.sql("DELETE FROM jobs WHERE schedule <> 'costly'")
     boot = timed.boot(slots=20)
     timed.dispatch()
-    found = timed.record.messages_of(
+    found = timed.messages.messages_of(
         timed.package.rows("state = 'queued' AND dispatched_at IS NOT NULL")
     )
     claims = timed.claims(*found, boot=boot)

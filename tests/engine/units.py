@@ -59,6 +59,8 @@ class Engine:
             self.redis.delete(key)  # of the test before
         self.part("migrate").upgrade()
         self.record = self.part("record")
+        self.door = self.part("door")
+        self.messages = self.part("messages")
         self.outcomes = self.part("outcomes")
         self.statements = self.part("statements")
         self.job = self.part("catalog").BY_NAME
@@ -136,7 +138,7 @@ class Engine:
         self, *messages: Any, boot: str, mine: Callable[[str], bool] = nobody
     ) -> Any:
         with self.transaction() as tx:
-            return self.record.claim(tx, messages, boot, mine)
+            return self.door.claim(tx, messages, boot, mine)
 
     def claimed(self, boot: str, payload: Any = None, **how: Any) -> Any:
         """A new row that runs: its claim."""

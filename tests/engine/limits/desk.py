@@ -105,9 +105,7 @@ class Desk:
 
     def claim(self, messages: Iterable[Any], boot: str = "") -> Any:
         with self.engine.transaction() as tx:
-            return self.engine.record.claim(
-                tx, list(messages), boot or self.boot, nobody
-            )
+            return self.engine.door.claim(tx, list(messages), boot or self.boot, nobody)
 
     def marked(self, ids: Sequence[str]) -> list[Any]:
         """Messages of these rows, whatever a dispatch would say: as after a race."""
@@ -119,7 +117,7 @@ class Desk:
                 id_,
             )
             row = self.row(id_)
-            made = self.engine.record.Message
+            made = self.engine.messages.Message
             messages.append(made(id_, row["dispatch"], row["job"], row["queue"]))
         return messages
 
@@ -157,7 +155,7 @@ class Desk:
             "INSERT INTO jobs_gates (key) VALUES ('queue:narrow'), ('queue:rated')"
         )
         with self.engine.transaction() as tx:
-            one = self.engine.record.claim(tx, first, self.boot, nobody)
+            one = self.engine.door.claim(tx, first, self.boot, nobody)
             other = threading.Thread(target=lambda: done.append(self.claim(second)))
             other.start()
             other.join(0.3)

@@ -32,6 +32,7 @@ SPEC = (
     + job("nothing", "0.40", "unlimited", does="work")
 )
 MAX = 400_000
+PARTS = "record door messages outcomes plain books calls".split()
 
 
 class Desk:
@@ -40,7 +41,7 @@ class Desk:
     def __init__(self, package: faults.Package) -> None:
         self.package = package
         ((self.boot, self.database),) = engine(package, 1)
-        for name in ("record", "outcomes", "plain", "books", "calls"):
+        for name in PARTS:
             setattr(self, name, package.part(name))
 
     def __getattr__(self, name: str) -> Any:
@@ -58,9 +59,9 @@ class Desk:
             " run_at = created_at WHERE state = 'queued'"
         )
         numbers = {row["id"]: row["dispatch"] for row in self.package.rows()}
-        messages = [self.record.Message(id_, numbers[id_]) for id_ in ids]
+        messages = [self.messages.Message(id_, numbers[id_]) for id_ in ids]
         with self.database.transaction() as tx:
-            claims = self.record.claim(tx, messages, self.boot, lambda _id: False)
+            claims = self.door.claim(tx, messages, self.boot, lambda _id: False)
         return [claims.admitted[id_] for id_ in ids if id_ in claims.admitted]
 
     def first(self, kind: str = "Work") -> Any:

@@ -68,11 +68,11 @@ def engine(package: faults.Package, count: int) -> list[Any]:
 
 def rows_marked(package: faults.Package, kind: str, count: int) -> list[Any]:
     """So many waiting rows, each published, as messages."""
-    record = package.part("record")
+    message = package.part("messages").Message
     payload = getattr(package.api, kind)
     found = package.api.enqueue_many([payload(n=n) for n in range(count)])
     package.sql("UPDATE jobs SET dispatch = 1, dispatched_at = run_at")
-    return [record.Message(each.id, 1) for each in found]
+    return [message(each.id, 1) for each in found]
 
 
 @pytest.mark.parametrize("again", range(10))
@@ -81,7 +81,7 @@ def test_64_simultaneous_first_jobs_against_a_cap_for_one(
 ) -> None:
     package = open_shop(SPEC, bill)
     messages = rows_marked(package, "First", 64)
-    record = package.part("record")
+    door = package.part("door")
     many = 16
     boots = engine(package, many)
     barrier = threading.Barrier(many)
@@ -92,7 +92,7 @@ def test_64_simultaneous_first_jobs_against_a_cap_for_one(
         admitted = 0
         for message in messages[turn::many]:
             with database.transaction() as tx:
-                claims = record.claim(tx, [message], boot, lambda _id: False)
+                claims = door.claim(tx, [message], boot, lambda _id: False)
             admitted += len(claims.admitted)
         database.close()
         return admitted
@@ -114,7 +114,7 @@ def test_ten_jobs_in_one_claim_against_a_cap_for_two(
     messages = rows_marked(package, "Pair", 10)
     ((boot, database),) = engine(package, 1)
     with database.transaction() as tx:
-        claims = package.part("record").claim(tx, messages, boot, lambda _id: False)
+        claims = package.part("door").claim(tx, messages, boot, lambda _id: False)
     assert len(claims.admitted) == 2
     assert len(claims.refused) == 8
     shop.audit(package)

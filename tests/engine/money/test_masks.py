@@ -29,13 +29,14 @@ PLAIN_SPEC = SPEC.replace(", sensitive = true", "")
 
 def claimed(package: faults.Package) -> list[str]:
     """One job that runs, and one that its value's cap denies; their ids."""
-    record, api = package.part("record"), package.api
+    door, api = package.part("door"), package.api
+    message = package.part("messages").Message
     ids = [each.id for each in api.enqueue_many([api.Hidden(who=SECRET)] * 2)]
     package.sql("UPDATE jobs SET dispatch = 1, dispatched_at = run_at")
     ((boot, database),) = engine(package, 1)
     for id_ in ids:
         with database.transaction() as tx:
-            record.claim(tx, [record.Message(id_, 1)], boot, lambda _id: False)
+            door.claim(tx, [message(id_, 1)], boot, lambda _id: False)
         package.sql("UPDATE jobs_spend SET spent = 400000")
     database.close()
     assert [package.row(id_)["state"] for id_ in ids] == ["active", "failed"]
