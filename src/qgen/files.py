@@ -17,8 +17,9 @@ Kind = Literal["managed", "once", "append", "ejected"]
 class File:
     """A file to be: ``path`` is relative to the spec's folder, with ``/``.
 
-    ``text`` has LF line ends.  An engine file is not rendered but copied.  A file that has another of the paths in ``unless`` on
-    disk already is not written (``once`` only).
+    ``text`` has LF line ends.  An engine file is not rendered but copied.  A file that has
+    another of the paths in ``unless`` on disk already is not written (``once`` only).
+    ``made_of`` is a digest of all that the text follows from, where that is known.
     """
 
     path: str
@@ -26,6 +27,7 @@ class File:
     kind: Kind = "managed"
     unless: tuple[str, ...] = ()
     is_rendered: bool = True
+    made_of: str = ""
 
     @property
     def needs_proof(self) -> bool:

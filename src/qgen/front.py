@@ -40,6 +40,13 @@ def analyse(
     source = read(data, file)
     if isinstance(source, tuple):
         return None, source
+    return judge(source, target, built)
+
+
+def judge(
+    source: Source, target: str | None = None, built: str | None = None
+) -> Answer:
+    """The same of a spec that was read."""
     spec, found = shaped(source.data)
     refused = Refused(found)
     chosen = target_of(spec, target, built)

@@ -31,7 +31,7 @@ def answer(arguments: list[str]) -> int | None:
         if not _holds(root, known):
             return None
         out, err, code = known["out"], known["err"], known["code"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     sys.stdout.write(out)
     sys.stderr.write(err)
@@ -43,21 +43,22 @@ def remember(
     spec: str,
     paths: Iterable[str],
     absent: Iterable[str],
-    tools: Iterable[str],
+    tools: dict[str, list[int]],
     said: tuple[str, str, int],
 ) -> None:
     """Keep what ``said`` (stdout, stderr, exit code) answers this process's arguments.
 
     ``paths`` are what the run read and ``absent`` what it missed, both relative to
-    ``root``, as is ``spec``, which is among the former and changes most; ``tools`` are files whose change would change the answer.  Failing to
-    remember is no failure.
+    ``root``, as is ``spec``, which is among the former and changes most; ``tools`` are
+    the ``stamps`` of files whose change would change the answer.  Failing to remember is
+    no failure.
     """
     arguments = sys.argv[1:]
     if _root(arguments) is None:
         return
     reading = sorted(paths)
     known = {
-        "tools": {tool: _stamp(tool) for tool in tools},
+        "tools": tools,
         "paths": reading,
         "absent": sorted(absent),
         "spec": [spec, _digest(root, [spec])],
@@ -66,7 +67,11 @@ def remember(
         "err": said[1],
         "code": said[2],
     }
-    place = _memory(root, arguments)
+    write(_memory(root, arguments), known)
+
+
+def write(place: str, known: dict[str, object]) -> None:
+    """Put a memory in its place, whole or not at all."""
     try:
         os.makedirs(os.path.dirname(place), exist_ok=True)
         with open(f"{place}.new", "w", encoding="utf-8") as file:
@@ -74,6 +79,11 @@ def remember(
         os.replace(f"{place}.new", place)
     except OSError:
         return
+
+
+def stamps(paths: Iterable[str]) -> dict[str, list[int]]:
+    """By what a change of these files is told."""
+    return {path: _stamp(path) for path in paths}
 
 
 def _holds(root: str, known: dict[str, object]) -> bool:

@@ -67,6 +67,11 @@ def value(model: Model, key: str, given: object) -> Code:
     return Code(f"overrides.{kind.reader}({literal.literal(variable)}, {code}{takes})")
 
 
+def is_overridden(model: Model) -> bool:
+    """True when a variable may override a value of the registry, not only of a job."""
+    return any(not each.key.startswith("jobs.") for each in model.overrides)
+
+
 def overrides_of(model: Model) -> Code:
     """Every variable that overrides something, and the path of that."""
     items = (

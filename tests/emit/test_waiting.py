@@ -33,7 +33,7 @@ def demanded(before: str, after: str) -> list[str]:
     old, _ = analyse(before.encode(), "queue.toml")
     new, _ = analyse(after.encode(), "queue.toml")
     assert old is not None and new is not None
-    text = lock.text_of((), waiting.payloads(old), ())
+    text = lock.text_of((), waiting.payloads(old), "arq", ())
     return [d.field.name for d in waiting.demands(new, lock.parse(text).payloads)]
 
 
@@ -70,7 +70,7 @@ def test_the_lock_says_what_it_was_told():
     model, _ = analyse(spec(TEXT + 'lang = "str?"\n', DRAFT).encode(), "queue.toml")
     assert model is not None
     kept = waiting.payloads(model)
-    text = lock.text_of((), kept, ())
+    text = lock.text_of((), kept, "arq", ())
     assert "payload draft_reply 2 lang? text\n" in text
     assert lock.parse(text).payloads == kept
     assert lock.parse(lock.without_payloads(text)).payloads == {}

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Final
-
 from .. import approvals, lock, noop
-from ..data import folder
+from . import rendered
 from .say import Said
+from .tools import tools
 from .work import Work
-
-# The libraries whose version shapes the answer.
-_LIBRARIES: Final = ("black", "click", "jinja2", "jsonschema", "pydantic", "ruff")
 
 
 def keep(work: Work, said: Said) -> None:
@@ -39,16 +32,5 @@ def keep(work: Work, said: Said) -> None:
                 paths.add(path)
                 break
             absent.add(path)
-    noop.remember(str(work.root), work.spec.name, paths, absent, _tools(), said)
-
-
-def _tools() -> Iterator[str]:
-    """qgen itself, its templates and the libraries, as files and folders to look at."""
-    for root in (Path(__file__).parents[1], folder("templates")):
-        for path in (root, *root.rglob("*")):
-            if "__pycache__" not in path.parts and path.suffix != ".pyc":
-                yield str(path)
-    for name in _LIBRARIES:
-        found = importlib.util.find_spec(name)
-        if found is not None and found.origin is not None:
-            yield found.origin
+    noop.remember(str(work.root), work.spec.name, paths, absent, tools(), said)
+    rendered.keep(work.root, files, tools())

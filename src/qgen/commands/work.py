@@ -17,7 +17,9 @@ from ..emit.private import Private
 from ..emit.tree import Tree
 from ..format import black_or_none, finish, versions
 from ..signature import without_header
+from .rendered import Rendered
 from .stop import Stop
+from .tools import tools
 
 T = TypeVar("T")
 
@@ -113,7 +115,8 @@ def compiled(spec: str, target: str | None, force: bool = False) -> Work:
     approved = _read(lambda: tree.look(approvals.NAME).text or "")
     book = approved.encode("utf-8", "surrogateescape")
     known = lock.without_payloads(committed) if force else committed
-    compilation = compile(data, spec, target, known, book)
+    recall = Rendered(path.parent, tools()).recall
+    compilation = compile(data, spec, target, known, book, recall)
     folder = spec[: -len(path.name)]
     return Work(path, data, compilation, committed, approved, folder)
 
