@@ -121,5 +121,6 @@ def test_rows_for_later_cost_nothing(make: Make, hours: float) -> None:
     assert package.states()["queued"] == LATER
     assert after.wait < 2 * before.wait + 1
     assert after.claim < 2 * before.claim + 0.002
-    assert after.memory < 1.1 * before.memory
+    # SQLite keeps up to 2 MB of pages for each of a process's connections.
+    assert after.memory < before.memory + 12 * 2**20
     assert after.redis < before.redis + 256 * 1024
