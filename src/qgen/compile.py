@@ -60,14 +60,14 @@ def compile(
     ``spec`` is its path as diagnostics show it; files name only its last part, so the
     folder changes nothing in them.
     """
-    model, found = analyse(data, spec, target)
+    listed = lock.parse(committed)
+    model, found = analyse(data, spec, target, listed.target)
     if model is None:
         return Compilation(found)
     name = PurePath(spec).name
     book = approvals.read(approved, spec[: -len(name)] + approvals.NAME)
     if isinstance(book, tuple):
         return Compilation(ordered([*found, *book]))
-    listed = lock.parse(committed)
     raises = list(approvals.raises(model, book))
     demands = list(waiting.demands(model, listed.payloads))
     if raises or demands:

@@ -17,6 +17,7 @@ from qgen.spec.features import unbuilt
 from qgen.spec.finding import Finding
 from qgen.spec.load import read
 from qgen.spec.prune import without
+from qgen.spec.refused import Refused
 from qgen.spec.secrets import find_secrets
 from qgen.spec.shape import Spec
 from qgen.spec.source import Source
@@ -27,27 +28,40 @@ from qgen.targets import TARGETS
 Answer = tuple[Model | None, tuple[Diagnostic, ...]]
 
 
-def analyse(data: bytes, file: str, target: str | None = None) -> Answer:
+def analyse(
+    data: bytes, file: str, target: str | None = None, built: str | None = None
+) -> Answer:
     """Read a spec.  Pure: the same bytes give the same answer.
 
-    ``file`` is the name that diagnostics show; ``target`` overrides the spec's own.  The
-    model is there exactly when no diagnostic is an error; warnings come with it.
+    ``file`` is the name that diagnostics show; ``target`` is the command line's and
+    ``built`` the last build's, as ``target_of`` says.  The model is there exactly when no
+    diagnostic is an error; warnings come with it.
     """
     source = read(data, file)
     if isinstance(source, tuple):
         return None, source
     spec, found = shaped(source.data)
-    refused = {finding.path for finding in found}
-    chosen = target or (spec.project.target if spec else "arq")
-    found += unbuilt(source.data, chosen)
-    draft = Draft(spec, chosen, whole=not refused) if spec else None
+    refused = Refused(found)
+    chosen = target_of(spec, target, built)
+    said = [unbuilt(source.data, chosen)]
+    draft = Draft(spec, chosen, refused) if spec else None
     if draft:
-        for check in PASSES:
-            found += (each for each in check(draft) if not rests_on(each, refused))
+        said += (check(draft) for check in PASSES)
+    found += (each for part in said for each in part if not refused.explains(each))
     diagnostics = [finding.placed(source) for finding in found]
     diagnostics += wrong_target(source, chosen, target)
     sorted_ = ordered(diagnostics)
     return (None if has_errors(sorted_) or not draft else build(draft)), sorted_
+
+
+def target_of(spec: Spec | None, given: str | None, built: str | None) -> str:
+    """The target: the command line's, else the spec's, else the last build's, else arq.
+
+    Every command asks here, so what one builds the next one checks.
+    """
+    own = spec.project.target if spec else None
+    known = built if built in TARGETS else None
+    return given or own or known or "arq"
 
 
 def shaped(data: dict[str, Any]) -> tuple[Spec | None, list[Finding]]:
@@ -67,11 +81,18 @@ def shaped(data: dict[str, Any]) -> tuple[Spec | None, list[Finding]]:
 
 
 def gate(data: dict[str, Any], secrets: list[Finding]) -> list[Finding]:
-    """Secrets, and what the schema refuses; of a secret nothing else is said."""
+    """Secrets, and what the schema refuses; of a secret nothing else is said, nor that
+    a key is missing where it is misspelt."""
     from qgen.spec.validate import validate
 
-    hidden = {finding.path for finding in secrets}
-    return secrets + [each for each in validate(data) if each.path not in hidden]
+    found = validate(data)
+    said = {finding.path for finding in secrets}
+    meant = {finding.meant for finding in found}
+    return secrets + [
+        each
+        for each in found
+        if each.path not in said and meant.isdisjoint(each.unless)
+    ]
 
 
 def shape_of(data: dict[str, Any], found: Iterable[Finding]) -> Spec | None:
@@ -87,15 +108,6 @@ def shape_of(data: dict[str, Any], found: Iterable[Finding]) -> Spec | None:
         if refused:
             return None
         raise
-
-
-def rests_on(finding: Finding, refused: set[Path]) -> bool:
-    """True for a finding about a value that was refused already."""
-    return any(
-        path[:length] in refused
-        for path in finding.paths()
-        for length in range(1, len(path) + 1)
-    )
 
 
 def wrong_target(source: Source, chosen: str, given: str | None) -> list[Diagnostic]:

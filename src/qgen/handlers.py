@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from . import view
 from .files import File
-from .model import Model
+from .model import Job, Model
 from .render import plain
 
 
@@ -21,13 +21,15 @@ from .render import plain
 class Function:
     """A function that a worker calls: its reference, its last argument and that one's type.
 
-    All but those that are given ``worker`` are given ``job`` before it.
+    All but those that are given ``worker`` are given ``job`` before it.  ``paid`` is the
+    job that it handles where that has an agent: its stub shows how to pay.
     """
 
     reference: str
     use: str
     argument: str
     kind: str
+    paid: Job | None = None
 
     @property
     def of_worker(self) -> bool:
@@ -83,7 +85,13 @@ def functions(model: Model) -> tuple[Function, ...]:
     Two jobs may share one; then the first job's is shown.
     """
     jobs = [
-        Function(job.handler, f"job {job.name}", "payload", job.class_name)
+        Function(
+            job.handler,
+            f"job {job.name}",
+            "payload",
+            job.class_name,
+            job if job.agent is not None else None,
+        )
         for job in model.jobs
     ]
     replies = [

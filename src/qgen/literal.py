@@ -141,6 +141,8 @@ def _literal(value: object) -> str:
 
 def _string(text: str) -> str:
     """Double quotes, unless single ones need fewer escapes: black's own choice."""
+    if '"' not in text and "\\" not in text and text.isprintable():
+        return f'"{text}"'
     body = "".join(
         _SHORT.get(c) or (c if c.isprintable() else _escape(c)) for c in text
     )

@@ -17,7 +17,7 @@ from typing import Final
 
 COMMANDS: Final = ("build", "check")
 _WITH_VALUE: Final = ("--target", "--format")
-_VERSION: Final = 1
+_VERSION: Final = 2
 
 
 def answer(arguments: list[str]) -> int | None:
@@ -40,6 +40,7 @@ def answer(arguments: list[str]) -> int | None:
 
 def remember(
     root: str,
+    spec: str,
     paths: Iterable[str],
     absent: Iterable[str],
     tools: Iterable[str],
@@ -48,7 +49,7 @@ def remember(
     """Keep what ``said`` (stdout, stderr, exit code) answers this process's arguments.
 
     ``paths`` are what the run read and ``absent`` what it missed, both relative to
-    ``root``; ``tools`` are files whose change would change the answer.  Failing to
+    ``root``, as is ``spec``, which is among the former and changes most; ``tools`` are files whose change would change the answer.  Failing to
     remember is no failure.
     """
     arguments = sys.argv[1:]
@@ -59,6 +60,7 @@ def remember(
         "tools": {tool: _stamp(tool) for tool in tools},
         "paths": reading,
         "absent": sorted(absent),
+        "spec": [spec, _digest(root, [spec])],
         "digest": _digest(root, reading),
         "out": said[0],
         "err": said[1],
@@ -77,9 +79,11 @@ def remember(
 def _holds(root: str, known: dict[str, object]) -> bool:
     tools, paths, absent = known["tools"], known["paths"], known["absent"]
     assert isinstance(tools, dict) and isinstance(paths, list)
-    assert isinstance(absent, list)
+    assert isinstance(absent, list) and isinstance(known["spec"], list)
+    spec, digest = known["spec"]
     return (
-        all(_stamp(tool) == stamp for tool, stamp in tools.items())
+        _digest(root, [spec]) == digest  # first: an edit is told by it alone
+        and all(_stamp(tool) == stamp for tool, stamp in tools.items())
         and not os.path.exists(os.path.join(root, ".qgen", "unfinished"))
         and not any(os.path.lexists(os.path.join(root, path)) for path in absent)
         and _digest(root, paths) == known["digest"]

@@ -54,11 +54,11 @@ class Project:
         assert old in text
         self.write(name, text.replace(old, new))
 
-    def build(self, force: bool = False) -> int:
-        return build.run(str(self.path("queue.toml")), None, force)
+    def build(self, force: bool = False, target: str | None = None) -> int:
+        return build.run(str(self.path("queue.toml")), target, force)
 
-    def check(self) -> int:
-        return check.run(str(self.path("queue.toml")), None)
+    def check(self, target: str | None = None) -> int:
+        return check.run(str(self.path("queue.toml")), target)
 
     def qgen(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
         """The real command, in the project's folder."""

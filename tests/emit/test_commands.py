@@ -90,7 +90,7 @@ def test_other_formats_go_to_stdout_alone(project, command, format):
     done = project.qgen(command, "--format", format)
     assert (done.returncode, done.stderr) == (1, "")
     if format == "github":
-        assert done.stdout.startswith("::error file=queue.toml,line=3,")
+        assert done.stdout.startswith("::error file=queue.toml,line=4,")
     else:
         assert json.loads(done.stdout)
 

@@ -48,6 +48,9 @@ def _refused(job: work.Work, output: say.Output) -> int:
 
 
 def _emit(job: work.Work, force: bool, output: say.Output, stage: Path) -> int:
+    was, now = job.targets
+    if was not in (None, now):
+        output.note(f"the target is {now} now, it was {was}")
     if job.private.unfinished():
         output.note("the last build was interrupted; this one completes it")
     steps = work.steps(job)

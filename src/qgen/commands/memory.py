@@ -39,7 +39,7 @@ def keep(work: Work, said: Said) -> None:
                 paths.add(path)
                 break
             absent.add(path)
-    noop.remember(str(work.root), paths, absent, _tools(), said)
+    noop.remember(str(work.root), work.spec.name, paths, absent, _tools(), said)
 
 
 def _tools() -> Iterator[str]:

@@ -26,7 +26,8 @@ T = TypeVar("T")
 class Work:
     """A compiled spec and where it belongs; ``folder`` leads there from here.
 
-    ``staged`` are the paths whose texts lie ready where they were proved.
+    ``staged`` are the paths whose texts lie ready where they were proved, and ``seen``
+    is the disk as it was then.
     """
 
     spec: Path
@@ -36,6 +37,7 @@ class Work:
     approved: str
     folder: str
     staged: frozenset[str] = frozenset()
+    seen: Tree | None = None
 
     @property
     def root(self) -> Path:
@@ -65,12 +67,19 @@ class Work:
         return tuple(texts) == (self.committed, self.approved)
 
     @property
+    def targets(self) -> tuple[str | None, str]:
+        """That of the last build, None if there is none, and that of this one."""
+        assert self.compilation.model is not None
+        return lock.parse(self.committed).target, self.compilation.model.target.name
+
+    @property
     def lock(self) -> str:
         """The lock's text after a build."""
         made = self.compilation
-        payloads = waiting.payloads(made.model) if made.model is not None else {}
+        assert made.model is not None
+        payloads, target = waiting.payloads(made.model), made.model.target.name
         tools = (f"qgen {__version__}", *versions())
-        return lock.text_of(made.files, payloads, tools)
+        return lock.text_of(made.files, payloads, target, tools)
 
 
 def read(spec: str) -> tuple[Path, bytes]:
@@ -114,7 +123,8 @@ def proved(work: Work, place: Path) -> Work:
 
     A text that is on disk already was proved when it was written.
     """
-    files, tree = work.compilation.files, work.tree
+    files, tree = work.compilation.files, Tree(work.root, once=True)
+    work = replace(work, seen=tree)
     new = _read(
         lambda: {
             file.path: file.text
@@ -145,7 +155,8 @@ def steps(work: Work) -> tuple[plan.Step, ...]:
     listed = lock.parse(work.committed)
     unfinished = [path for path in work.private.unfinished() if path != approvals.NAME]
     files = work.compilation.files
-    made = _read(lambda: plan.make(work.tree, files, listed, unfinished, black_or_none))
+    tree = work.seen or work.tree
+    made = _read(lambda: plan.make(tree, files, listed, unfinished, black_or_none))
     entering = _read(lambda: approvals_step(work))
     return made if entering is None else (*made, entering)
 

@@ -18,10 +18,15 @@ class Found:
 
 @dataclass(slots=True)
 class Tree:
-    """A folder that nothing qgen does may leave, through ``..`` or through a link."""
+    """A folder that nothing qgen does may leave, through ``..`` or through a link.
+
+    ``once``: each path is read at its first look, and is then what it was.
+    """
 
     root: Path
-    _folders: dict[PurePosixPath, str] = field(default_factory=dict)
+    once: bool = False
+    _folders: dict[str, str] = field(default_factory=dict)
+    _seen: dict[str, Found] = field(default_factory=dict)
 
     def at(self, path: str) -> Path:
         """The path on disk.  Ask ``look`` first whether it may be used."""
@@ -29,38 +34,48 @@ class Tree:
 
     def look(self, path: str) -> Found:
         """Read a file, or say why it is out of bounds.  Raises OSError if unreadable."""
-        pure = PurePosixPath(path)
-        refused = self._outside(pure)
+        found = self._seen.get(path) if self.once else None
+        if found is None:
+            found = self._look(path)
+            if self.once:
+                self._seen[path] = found
+        return found
+
+    def _look(self, path: str) -> Found:
+        refused = self._outside(path)
         if refused:
             return Found(refused=refused)
+        place = os.path.join(self.root, path)
         try:
-            mode = os.lstat(self.root / path).st_mode
+            mode = os.lstat(place).st_mode
         except (FileNotFoundError, NotADirectoryError):
             return Found()
         if stat.S_ISLNK(mode):
             return Found(refused="is a link")
         if not stat.S_ISREG(mode):
             return Found(refused="is not a file")
-        data = (self.root / path).read_bytes()
-        return Found(data.decode("utf-8", "surrogateescape"))
+        with open(place, "rb", buffering=0) as file:
+            return Found(file.read().decode("utf-8", "surrogateescape"))
 
-    def _outside(self, path: PurePosixPath) -> str:
-        plain = path.parts and "\\" not in str(path) and "\0" not in str(path)
-        if path.is_absolute() or ".." in path.parts or not plain:
+    def _outside(self, path: str) -> str:
+        pure = PurePosixPath(path)
+        plain = pure.parts and "\\" not in path and "\0" not in path
+        if pure.is_absolute() or ".." in pure.parts or not plain:
             return "is not below the folder of the spec"
-        return self._folder(path.parent)
+        return self._folder(str(pure.parent))
 
-    def _folder(self, folder: PurePosixPath) -> str:
+    def _folder(self, folder: str) -> str:
         """Empty when the folder, if it exists, is really inside; else what is wrong."""
-        if folder == PurePosixPath("."):
+        if folder == ".":
             return ""
         known = self._folders.get(folder)
         if known is None:
-            known = self._folder(folder.parent) or self._one(folder)
+            above = str(PurePosixPath(folder).parent)
+            known = self._folder(above) or self._one(folder)
             self._folders[folder] = known
         return known
 
-    def _one(self, folder: PurePosixPath) -> str:
+    def _one(self, folder: str) -> str:
         place = self.root / folder
         if place.is_symlink():
             try:

@@ -12,6 +12,7 @@ from typing import Final
 from qgen.resolve import (
     collisions,
     fields,
+    idle,
     money,
     names,
     overrides,
@@ -41,4 +42,5 @@ PASSES: Final[tuple[Pass, ...]] = (
     zones.check,
     services.check,
     overrides.check,
+    idle.check,
 )

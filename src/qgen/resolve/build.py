@@ -95,8 +95,13 @@ def project(given: shape.Project) -> model.Project:
         package,
         clean(given.output),
         clean(given.tests or f"tests/{package}"),
-        given.handlers or f"{given.name}_handlers",
+        handlers(given),
     )
+
+
+def handlers(given: shape.Project) -> str:
+    """The module of the handlers that name none."""
+    return given.handlers or f"{given.name}_handlers"
 
 
 def target(
@@ -199,14 +204,14 @@ def job(draft: Draft, name: str) -> model.Job:
     """One job."""
     given = draft.jobs[name]
     timeout = limit(given.timeout)
-    handlers = project(draft.spec.project).handlers
+    module = handlers(draft.spec.project)
     fields = sorted(given.payload.items())
     return model.Job(
         name=name,
         class_name=class_name(name),
         wire=given.wire or name,
         description=given.description or "",
-        handler=given.handler or f"{handlers}:{name}",
+        handler=given.handler or f"{module}:{name}",
         queue=given.queue,
         retry=policy_name(draft, name),
         timeout=timeout,

@@ -9,7 +9,7 @@ from qgen.diagnostics.catalogue import values
 from qgen.resolve.draft import Draft
 from qgen.spec.finding import Finding
 from qgen.spec.messages import shown
-from qgen.spec.names import class_name
+from qgen.spec.names import class_name, whose_variable
 from qgen.spec.spans import Path
 
 
@@ -102,6 +102,13 @@ def variables(draft: Draft) -> Iterator[Finding]:
     for variable, path in named:
         if variable is None:
             continue
+        whose = whose_variable(variable, spec.project.name)
+        if whose and path[0] == "env" and variable not in seen:
+            key = spec.env[variable].rpartition(".")[2]
+            own = f"{spec.project.name}_{key}".upper()
+            message = f"the variable `{variable}` is {whose}."
+            write = f"write a name of this project's own, such as {own}"
+            yield Finding(codes.TAKEN_VARIABLE, path, message, write, at="key")
         first = seen.setdefault(variable, path)
         if first != path:
             yield Finding(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from qgen.spec import shape
+from qgen.spec.refused import Refused
 from qgen.spec.spans import Path
 
 NONE = "none"
@@ -16,12 +17,12 @@ NONE = "none"
 class Draft:
     """A spec whose every value is of its key's kind, for one target.
 
-    ``whole`` is False when parts of it were refused and left out.
+    What was ``refused`` is left out of it.
     """
 
     spec: shape.Spec
     target: str
-    whole: bool = True
+    refused: Refused = field(default_factory=Refused)
 
     @cached_property
     def jobs(self) -> dict[str, shape.Job]:

@@ -65,4 +65,5 @@ def of_field(name: str, job: Job, path: Path, field: str) -> Iterator[Finding]:
             f"the field `{field}` is {kind}, which has no single value to compare.",
             "name a field of a single value",
             also=((("jobs", name, "payload", field), "the field"),),
+            unless=(("jobs", name, "payload", field),),
         )

@@ -18,14 +18,14 @@ def check(draft: Draft) -> Iterator[Finding]:
     """Every agent by itself, every job against its agent, every day against its cap."""
     for name, agent in draft.spec.agents.items():
         at: Path = ("agents", name)
-        # An empty table may be one whose keys were refused.
-        if agent.cap is None or (draft.whole and not agent.cap.model_fields_set):
+        if agent.cap is None or not agent.cap.model_fields_set:
             yield Finding(
                 codes.NO_CAP,
                 (*at, "cap"),
                 f"the agent `{name}` has no cap, so all its paid jobs are denied.",
                 'write cap = { day = "…" }',
                 at="key",
+                unless=((*at, "cap"),),
             )
         for path, what, amount in caps(name, agent):
             if not money(amount):
@@ -144,4 +144,5 @@ def days(draft: Draft) -> Iterator[Finding]:
                 f"the scheduled runs of a day may cost {cost:f}, above the cap of a day"
                 f" ({day}).",
                 "raise the cap, lower max_cost, or run less often",
+                unless=(("schedules",), ("jobs",), ("defaults",)),
             )

@@ -87,6 +87,7 @@ def places(draft: Draft) -> Iterator[Finding]:
             f"the handlers would be inside the generated package `{package}`.",
             "name a module of your own, outside of it",
             also=((where, "the package"),),
+            unless=(("project", "package"),),
         )
     folder = below(project.output, package)
     tests = clean(project.tests or f"tests/{package}")
@@ -96,6 +97,7 @@ def places(draft: Draft) -> Iterator[Finding]:
             ("project", "tests" if project.tests else "output"),
             f"the tests ({tests}) and the package ({folder}) are in each other's way.",
             "write a folder apart from the package",
+            unless=(("project",),),
         )
     for key in ("output", "tests"):
         for part in (getattr(project, key) or "").split("/"):

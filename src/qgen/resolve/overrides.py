@@ -90,7 +90,8 @@ def check(draft: Draft) -> Iterator[Finding]:
         near = nearest(key, allowed, 0.6)
         message = f"{shown(key)} is no key of this spec."
         write = f"did you mean `{near}`?" if near else "write table.name.key"
-        yield Finding(codes.ENV_PATH, at, message, write)
+        lost = tuple(key.split(".")[:2])  # an entry may go with a key that it needs
+        yield Finding(codes.ENV_PATH, at, message, write, unless=(lost,))
 
 
 def overridable(draft: Draft) -> Iterator[str]:

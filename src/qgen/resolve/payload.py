@@ -52,6 +52,7 @@ def check(draft: Draft) -> Iterator[Finding]:
                     "let the handler read the secret, or write"
                     ' { type = "str", sensitive = true }',
                     at="key",
+                    unless=(at,),
                 )
 
 
@@ -71,12 +72,13 @@ def of_table(at: Path, field: FieldTable) -> Iterator[Finding]:
             f"the default of `{at[-1]}` does not fit its type {field.type}.",
             f"write {unfit}",
             also=(((*at, "type"), "its type"),),
+            unless=(at,),
         )
 
 
 def kind_of(field: FieldTable) -> FieldType:
     """The type of a field's table."""
-    return parse(field.type, tuple(field.values or ()))  # type: ignore[arg-type]
+    return parse(field.type, tuple(field.values or ()))
 
 
 def enum_values(at: Path, field: FieldTable) -> Iterator[Finding]:
@@ -85,7 +87,8 @@ def enum_values(at: Path, field: FieldTable) -> Iterator[Finding]:
     if is_enum and not field.values:
         message = f"the enum `{at[-1]}` has no `values`."
         write = 'add values = ["…", "…"]'
-        yield Finding(codes.ENUM_VALUES, (*at, "type"), message, write)
+        unless = ((*at, "values"),)
+        yield Finding(codes.ENUM_VALUES, (*at, "type"), message, write, unless=unless)
     if not field.values:
         return
     where: Path = (*at, "values")

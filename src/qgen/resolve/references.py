@@ -66,17 +66,19 @@ def unserved(draft: Draft) -> Iterator[Finding]:
             f"no worker serves the queue `{queue}`.",
             f'add "{queue}" to the `queues` of a worker',
             at="key",
+            unless=(("workers",),),
         )
 
 
 def unused(draft: Draft) -> Iterator[Finding]:
-    """Tables that no job names, where all jobs are known."""
-    if not draft.whole:
-        return
+    """Tables that no job names."""
     jobs = draft.jobs.values()
+    policies = {job.retry for job in jobs}
+    if any(job.reply or job.on_failed for job in jobs):
+        policies.add("default")
     for table, used in (
         ("queues", {job.queue for job in jobs}),
-        ("retries", {job.retry for job in jobs} | {"default"}),
+        ("retries", policies),
         ("agents", {job.agent for job in jobs}),
     ):
         for name in getattr(draft.spec, table):
@@ -87,4 +89,5 @@ def unused(draft: Draft) -> Iterator[Finding]:
                     f"no job uses [{table}.{name}].",
                     "name it in a job, or delete it",
                     at="key",
+                    unless=(("jobs",), ("defaults",)),
                 )

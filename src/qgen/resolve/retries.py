@@ -79,6 +79,7 @@ def waits(at: Path, policy: Retry) -> Iterator[Finding]:
             f"`wait` is {policy.wait}, above `max_wait` ({policy.max_wait}).",
             f'write max_wait = "{policy.wait}" or more',
             also=(((*at, "max_wait"), "the longest wait"),),
+            unless=((*at, "ladder"),),
         )
     first_key = "ladder" if policy.ladder else "wait"
     first = policy.ladder[0] if policy.ladder else policy.wait
@@ -91,6 +92,7 @@ def waits(at: Path, policy: Retry) -> Iterator[Finding]:
             " there would never be a second attempt.",
             "write a longer max_elapsed, or tries = 1",
             also=(((*at, first_key), "the first wait"),),
+            unless=((*at, "ladder"),),
         )
     if policy.tries == 1:
         for key in ("ladder", "max_elapsed"):

@@ -49,7 +49,8 @@ def times(at: Path, schedule: Schedule) -> Iterator[Finding]:
     elif not schedule.cron and not schedule.every:
         message = f"[{'.'.join(map(str, at))}] has neither `cron` nor `every`."
         write = 'write cron = "30 7 * * 1-5" or every = "15m"'
-        yield Finding(keys.MISSING_KEY, at, message, write, at="key")
+        either = ((*at, "cron"), (*at, "every"))
+        yield Finding(keys.MISSING_KEY, at, message, write, at="key", unless=either)
     if schedule.every and seconds(schedule.every) < 1:
         yield Finding(
             codes.EVERY_TOO_SHORT,
@@ -97,16 +98,29 @@ def payload(draft: Draft, at: Path, schedule: Schedule) -> Iterator[Finding]:
             message = f"the payload lacks `{name}`, which `{job}` needs."
             write = f"add {name} to the payload of the schedule"
             yield Finding(
-                codes.SCHEDULE_PAYLOAD, where, message, write, at="key", also=also
+                codes.SCHEDULE_PAYLOAD,
+                where,
+                message,
+                write,
+                at="key",
+                also=also,
+                unless=(("jobs", job, "payload", name), (*where, name)),
             )
     for name, value in schedule.payload.items():
         path: Path = (*where, name)
+        unless: tuple[Path, ...] = (("jobs", job, "payload", name),)
         if name not in fields:
             near = nearest(name, fields)
             message = f"`{job}` has no field `{name}`."
             write = f"did you mean `{near}`?" if near else "leave it out"
             yield Finding(
-                codes.SCHEDULE_PAYLOAD, path, message, write, at="key", also=also
+                codes.SCHEDULE_PAYLOAD,
+                path,
+                message,
+                write,
+                at="key",
+                also=also,
+                unless=unless,
             )
             continue
         kind, limits = kind_of(fields[name]), constraints(fields[name])
@@ -115,4 +129,6 @@ def payload(draft: Draft, at: Path, schedule: Schedule) -> Iterator[Finding]:
         except Unfit as unfit:
             message = f"`{name}` does not fit the field of `{job}`."
             write = f"write {unfit}"
-            yield Finding(codes.SCHEDULE_PAYLOAD, path, message, write, also=also)
+            yield Finding(
+                codes.SCHEDULE_PAYLOAD, path, message, write, also=also, unless=unless
+            )

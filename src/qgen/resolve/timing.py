@@ -95,6 +95,7 @@ def of_job(draft: Draft, name: str, job: Job) -> Iterator[Finding]:
             "raise grace if a stop may take so long; the job is kept either way, its work"
             " so far is not",
             also=((("shutdown", "grace"), "the grace"),),
+            unless=(draft.at(name, "agent"), ("agents", job.agent or "")),
         )
 
 
@@ -120,4 +121,9 @@ def held_by_a_stop(draft: Draft, name: str, job: Job) -> Finding | None:
         "raise grace, write longest = the longest run to expect, or give the agent"
         " provider_keys if its provider takes them",
         also=((("shutdown", "grace"), "the grace"),),
+        unless=(
+            draft.at(name, "longest"),
+            draft.at(name, "agent"),
+            ("agents", job.agent or "", "provider_keys"),
+        ),
     )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +29,7 @@ class Unfit(Exception):
     """A value that its type refuses; the text says what the type takes."""
 
 
+@cache
 def parse(text: str, values: Values = ()) -> FieldType:
     """The type that a text of the right grammar stands for."""
     if text.endswith("?"):

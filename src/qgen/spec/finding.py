@@ -13,7 +13,11 @@ from qgen.spec.spans import Path
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem at ``path``; ``also`` are the other keys that it is a relation with."""
+    """A problem at ``path``; ``also`` are the other keys that it is a relation with.
+
+    ``unless`` names what it also rests on: where a part of that was refused, nothing is
+    said.  ``meant`` is the key that a misspelt one stands for.
+    """
 
     code: Code
     path: Path
@@ -22,11 +26,11 @@ class Finding:
     at: Literal["key", "value"] = "value"
     also: tuple[tuple[Path, str], ...] = ()
     unless: tuple[Path, ...] = ()
+    meant: Path | None = None
 
     def paths(self) -> tuple[Path, ...]:
-        """Every key path that the finding rests on.  Where one of them was refused
-        already, the finding would be an echo; ``unless`` names more such paths."""
-        return (self.path, *(path for path, _ in self.also), *self.unless)
+        """The keys that the finding names."""
+        return (self.path, *(path for path, _ in self.also))
 
     def placed(self, source: Source) -> Diagnostic:
         """The diagnostic at its place in the file; a key that is not there is no

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import re
 from typing import Final
 
 # Beside its fields a rendered payload module uses these names inside the class.
@@ -73,6 +74,27 @@ SQL_WORDS: Final = frozenset("""
     system_user table tablesample then to trailing transaction true union unique update
     user using values variadic verbose when where window with
     """.split())
+# Environment variables that a worker's process reads by itself, and whose they are.
+VARIABLES: Final = {
+    "the system's": re.compile(
+        "PATH|HOME|USER|LOGNAME|SHELL|PWD|OLDPWD|HOSTNAME|TERM|TMPDIR|TEMP|TMP|TZ|TZDIR"
+        "|LANG|LANGUAGE|LC_[A-Z]+|IFS|ENV|BASH_ENV|MALLOC_.+|GLIBC_.+|(LD|DYLD)_.+"
+    ),
+    "Python's": re.compile("PYTHON.*|VIRTUAL_ENV|PIP_.+"),
+    "OpenSSL's": re.compile("OPENSSL_.+|SSL_CERT_(FILE|DIR)"),
+    "libpq's": re.compile(
+        "PG(HOST|HOSTADDR|PORT|DATABASE|USER|PASSWORD|PASSFILE|SERVICE|SERVICEFILE"
+        "|OPTIONS|APPNAME|SSL.*|REQUIRE.*|CHANNELBINDING|GSS.*|KRB.*|CONNECT_TIMEOUT"
+        "|CLIENTENCODING|TARGETSESSIONATTRS|LOADBALANCEHOSTS|TZ|DATESTYLE|GEQO"
+        "|SYSCONFDIR|LOCALEDIR|MINPROTOCOLVERSION|MAXPROTOCOLVERSION)"
+    ),
+    "celery's": re.compile(
+        "CELERY_(APP|BROKER(_READ|_WRITE)?_URL|CONFIG_MODULE|LOADER|RESULT_BACKEND)"
+        "|FORKED_BY_MULTIPROCESSING|C_FORCE_ROOT"
+    ),
+    "an address": re.compile("DATABASE_URL|REDIS_URL"),
+    "qgen's": re.compile("_?QGEN_.+"),
+}
 
 
 def is_keyword(name: str) -> bool:
@@ -83,3 +105,11 @@ def is_keyword(name: str) -> bool:
 def class_name(job: str) -> str:
     """``draft_reply`` -> ``DraftReply``."""
     return "".join(part[:1].upper() + part[1:] for part in job.split("_"))
+
+
+def whose_variable(name: str, project: str) -> str | None:
+    """Whose an environment variable is already, in words; None for one that is free."""
+    if name == f"{project.upper()}_SPOOL":
+        return "the worker's: the folder of its spool"
+    found = (whose for whose, names in VARIABLES.items() if names.fullmatch(name))
+    return next(found, None)

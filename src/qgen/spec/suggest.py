@@ -67,12 +67,11 @@ def unknown_key(path: Path, key: str, known: list[str]) -> Finding:
     if path == ("redis",) and key in REDIS:
         return Finding(keys.REDIS_SHAPE, here, message, REDIS[key], at="key")
     if near := nearest(key, known):
-        return Finding(
-            keys.UNKNOWN_KEY, here, message, f"did you mean `{near}`?", at="key"
-        )
-    if FOREIGN.get(key) in known:
-        write = f"here it is called `{FOREIGN[key]}`"
-        return Finding(keys.UNKNOWN_KEY, here, message, write, at="key")
+        write, meant = f"did you mean `{near}`?", (*path, near)
+        return Finding(keys.UNKNOWN_KEY, here, message, write, at="key", meant=meant)
+    if (ours := FOREIGN.get(key, "")) in known:
+        write, meant = f"here it is called `{ours}`", (*path, ours)
+        return Finding(keys.UNKNOWN_KEY, here, message, write, at="key", meant=meant)
     for name in (key, FOREIGN.get(key, "")):
         if homes := places().get(name):
             write = f"`{name}` belongs in {' or '.join(homes)}"

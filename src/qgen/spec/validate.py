@@ -114,14 +114,16 @@ def missing(path: Path, key: str) -> Finding:
         "project": 'write [project] and below it name = "…"',
         "name": 'write name = "…", a name in snake_case',
     }.get(key, f"add `{key}`, it has no default")
-    return Finding(keys.MISSING_KEY, path, message, write, at="key")
+    unless = ((*path, key),)
+    return Finding(keys.MISSING_KEY, path, message, write, at="key", unless=unless)
 
 
 def no_jobs(path: Path) -> Finding:
     """Nothing to generate."""
     message = "there are no jobs, so nothing can be generated."
     write = "write one [jobs.<name>] per job, and where its record is kept in [record]"
-    return Finding(keys.NO_JOBS, path, message, write, at="key")
+    unless: tuple[Path, ...] = () if path else (("jobs",),)
+    return Finding(keys.NO_JOBS, path, message, write, at="key", unless=unless)
 
 
 def subject(path: Path) -> str:

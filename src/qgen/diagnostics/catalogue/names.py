@@ -61,3 +61,11 @@ SAME_VARIABLE = Code(
     "An environment variable holds one value.",
     '[redis]\nurl_env = "DATABASE_URL"\n',
 )
+TAKEN_VARIABLE = Code(
+    "QG310",
+    "variable that means something else already",
+    "A worker starts with its whole environment. A variable that Python, the system, a"
+    " library or the worker itself reads cannot also hold a number or a cron line: the"
+    " worker would not start, or not as it should.",
+    '[env]\nPYTHONPATH = "workers.main.concurrency"\n',
+)

@@ -298,3 +298,12 @@ FIXED_TRIES = Code(
     '[retries.default]\ntries = 1\nladder = ["10s"]\n',
     severity="warning",
 )
+IDLE = Code(
+    "QG443",
+    "key without effect",
+    "The key is right by itself, and what else the spec says leaves it nothing to do."
+    " Often a key beside it is missing, or is another one than was meant.",
+    '[agents.writer]\nowner = "ann"\ncap = { day = "1" }\nprovider_key_ttl = "24h"\n\n'
+    f'{JOB}agent = "writer"\nmax_cost = "0.20"\n',
+    severity="warning",
+)

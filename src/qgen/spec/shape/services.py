@@ -25,8 +25,10 @@ class Project(Shape):
     handlers: Annotated[str, words.MODULE] | None = key(
         None, "Module with one function per job; `<name>_handlers` by default."
     )
-    target: Literal["arq", "rq", "celery"] = key(
-        "arq", "The backend when the command line names none."
+    target: Literal["arq", "rq", "celery"] | None = key(
+        None,
+        "The backend when the command line names none; that of the last build by"
+        " default, at first arq.",
     )
 
 

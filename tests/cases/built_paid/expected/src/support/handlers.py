@@ -15,6 +15,14 @@ async def deliver(job: JobContext, result: Any) -> None:
 
 
 async def draft_reply(job: JobContext, payload: DraftReply) -> None:
+    # A call that costs money is made like this, or no cap holds it:
+    # answer = await job.paid_call(
+    #     "draft",  # the step: each call of an attempt has a name of its own
+    #     lambda key: client.create(..., idempotency_key=key),
+    #     max_cost="0.20",  # reserved before it
+    #     cost=lambda response: price_of(response.usage),  # booked after it
+    #     keep=lambda response: response.text,  # stored, and what paid_call returns
+    # )
     raise NotImplementedError("write support.handlers:draft_reply")
 
 
@@ -23,8 +31,18 @@ async def free(job: JobContext, payload: Free) -> None:
 
 
 async def look(job: JobContext, payload: Look) -> None:
+    # A call that costs money is made like this, or no cap holds it:
+    # answer = await job.paid_call(
+    #     "draft",  # the step: each call of an attempt has a name of its own
+    #     lambda key: client.create(..., idempotency_key=key),
+    #     max_cost="999999999.999999",  # reserved before it
+    #     cost=lambda response: price_of(response.usage),  # booked after it
+    #     keep=lambda response: response.text,  # stored, and what paid_call returns
+    # )
     raise NotImplementedError("write support.handlers:look")
 
 
 async def read_mail(job: JobContext, payload: ReadMail) -> None:
+    # This attempt is one paid call; what it has cost is added up, or max_cost is booked:
+    # job.charge("0.000001")
     raise NotImplementedError("write support.handlers:read_mail")
