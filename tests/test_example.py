@@ -1,6 +1,7 @@
 """examples/support: checked in as built, its own suite passes, the demo keeps its word."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -8,11 +9,21 @@ from pathlib import Path
 
 import pytest
 import trees
+from engine import faults
 
 from examples import demo
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "support"
+
+# examples/specs: the backend that the project is on, or the nearest, and another one.
+REAL = {
+    "argilla": ("rq", "celery"),
+    "ato": ("arq", "rq"),
+    "langfuse": ("celery", "arq"),
+    "morphik": ("arq", "celery"),
+    "netbox": ("rq", "arq"),
+}
 
 
 def run(*command, cwd, **env) -> str:
@@ -29,10 +40,10 @@ def run(*command, cwd, **env) -> str:
     return done.stdout
 
 
-def run_suite(folder: Path) -> str:
-    options = ["-q", "-p", "no:cacheprovider"]
+def run_suite(folder: Path, suite: str = "tests/support_queue") -> str:
+    options = ["-q", "-rs", "-p", "no:cacheprovider"]
     plain = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    return run("-m", "pytest", *options, "tests/support_queue", cwd=folder, **plain)
+    return run("-m", "pytest", *options, suite, cwd=folder, **plain)
 
 
 def test_the_example_is_as_qgen_builds_it():
@@ -50,6 +61,27 @@ def test_its_suite_passes_on_postgresql(tmp_path):
     shutil.copytree(EXAMPLE / "src" / "support", tmp_path / "src" / "support")
     trees.build("arq-postgresql", tmp_path)
     assert "passed" in run_suite(tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not faults.LONG, reason="ten whole suites: QGEN_LONG=1 runs them")
+@pytest.mark.parametrize(
+    ("name", "target"), [(name, one) for name, both in REAL.items() for one in both]
+)
+def test_the_suite_of_a_real_project_passes(name, target, tmp_path):
+    """With all of its queues, workers, schedules, retries and limits.
+
+    What its suite leaves out is what the spec does not use, said of each test.
+    """
+    text = (ROOT / "examples" / "specs" / f"{name}.toml").read_text("utf-8")
+    trees.build(f"{target}-postgresql", tmp_path, text)
+    printed = run_suite(tmp_path, f"tests/{name}_queue")
+    print(printed)
+    assert "passed" in printed
+    skipped = re.findall(r"^SKIPPED .*?: (.+)$", printed, re.MULTILINE)
+    assert all(
+        re.search(r"\b(no|one|never|ever)\b", reason) for reason in skipped
+    ), skipped
 
 
 def test_the_demo_loses_nothing():

@@ -373,10 +373,15 @@ class Worker:
             os.killpg(self.pid, number)
 
     def freeze(self) -> None:
-        self.send(signal.SIGSTOP)
+        """All of it, as a container that is paused."""
+        for pid in self.family():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        self.send(signal.SIGCONT)
+        for pid in self.family():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
     def family(self) -> list[int]:
         """Its process and those it has started, parents first."""
@@ -394,7 +399,10 @@ class Worker:
 
     def exit_code(self, patience: float = PATIENCE) -> int:
         """Waits for its end."""
-        return self.process.wait(patience)
+        try:
+            return self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it did not end within {patience:.0f} s") from None
 
     @property
     def running(self) -> bool:

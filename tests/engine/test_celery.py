@@ -179,6 +179,36 @@ def test_nonsense_in_the_lists(package: Package, by_hand: client.Redis) -> None:
     assert len(package.ledger.starts()) == 10
 
 
+def test_a_high_row_waits_for_what_is_older(
+    package: Package, by_hand: client.Redis
+) -> None:
+    """Older by more than its bonus: then it stands behind that, with the others."""
+    broker = package.part("broker").Broker()
+    kind = package.part("messages").Message
+
+    def put(n: int, priority: str, sort_at: int) -> Any:
+        id_ = f"{JUNK_ROW[:-1]}{n}"
+        message = kind(id_, 1, "work", "default", priority, sort_at)
+        broker.publish([message])
+        return message
+
+    plain, first = put(1, "normal", 20), put(2, "high", 10)
+    old, second = put(3, "low", 5), put(4, "high", 11)
+    high, others = (
+        [transport_id(body) for body in by_hand.lrange(key, 0, -1)][::-1]
+        for key in package.part("broker").keys_of(["default"])
+    )
+    assert high == [first.id]
+    assert others == [plain.id, old.id, second.id]
+    sent = [plain, first, old, second]
+    assert broker.known(sent) == {message.id for message in sent}
+    broker.close()
+
+
+def transport_id(body: bytes) -> str:
+    return str(json.loads(body)["headers"]["id"])
+
+
 def test_high_rows_come_first(package: Package) -> None:
     """With one slot, and all of them in Redis before the worker."""
     api = package.api

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
 import threading
 import time
@@ -154,6 +155,13 @@ def read_only(package: Package, switch: str) -> None:
         connection.execute("SELECT pg_reload_conf()")
 
 
+def kind_of(text: bytes) -> str:
+    """What a statement writes, as far as it matters here."""
+    if b"state = 'active', reason = NULL" in text:
+        return "claim"
+    return "finish" if b"state = 'completed', reason = NULL" in text else ""
+
+
 @ONLY_PG
 def test_the_reply_of_a_commit_is_lost(
     package: Package, own_pg: servers.Postgres, tmp_path: Path
@@ -165,13 +173,14 @@ def test_the_reply_of_a_commit_is_lost(
     seen = {"claim": 0, "finish": 0}
     lock = threading.Lock()
     last: dict[str, str] = {"what": ""}
+    prepared: dict[bytes, str] = {}  # by name: the text is sent once for a connection
 
     def cut(data: bytes) -> bool:
         with lock:
-            if b"state = 'active', reason = NULL" in data:
-                last["what"] = "claim"
-            elif b"state = 'completed', reason = NULL" in data:
-                last["what"] = "finish"
+            for name, text in re.findall(rb"(_pg3_\d+)\x00(\s*[A-Z][^\x00]*)", data):
+                prepared[name] = kind_of(text)
+            for name in re.findall(rb"\x00(_pg3_\d+)\x00", data):
+                last["what"] = prepared.get(name) or last["what"]
             if b"COMMIT" not in data or not last["what"]:
                 return False
             what, last["what"] = last["what"], ""

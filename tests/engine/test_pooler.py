@@ -71,3 +71,44 @@ def test_a_statement_that_failed_is_prepared_again(package: Package) -> None:
     package.sql("ALTER TABLE jobs ADD COLUMN more integer, ALTER tries TYPE bigint")
     for n in range(10):
         assert api.enqueue(api.Work(n=n)).created
+
+
+PLANNED = {
+    "batch": "[]",
+    "orders": "[]",
+    "ids": "[]",
+    "keys": "[]",
+    "jobs": "{}",
+    "queue": "default",
+    "boot": "00000000-0000-7000-8000-000000000000",
+    "most": 1,
+    "target": 1,
+    "window": True,
+    "stall_after": 1,
+}
+
+
+@ONLY_PG
+def test_a_plan_that_is_kept_reads_no_whole_table(package: Package) -> None:
+    """The tables are empty when it is made, and they grow."""
+    module = package.part("database")
+    database = module.Database(package.database_url, 5.0)
+    for _ in range(7):  # PostgreSQL keeps the sixth
+        with database.transaction() as tx:
+            for sql in module._PREPARED:
+                tx.run(sql, **PLANNED)
+    with database.transaction() as tx:
+        kept = tx.all(
+            "SELECT name, cardinality(parameter_types) AS many"
+            " FROM pg_prepared_statements WHERE generic_plans > 0"
+        )
+        assert len(kept) > len(module._PREPARED) / 2
+        for each in kept:
+            nulls = ", ".join(["NULL"] * each["many"])
+            asked = f"EXECUTE {each['name']}" + (f" ({nulls})" if nulls else "")
+            plan = "\n".join(
+                str(row["QUERY PLAN"]) for row in tx.all(f"EXPLAIN {asked}")
+            )
+            for table in ("jobs", "jobs_calls", "jobs_spend"):
+                assert f"Seq Scan on {table} " not in plan, plan
+    database.close()

@@ -99,14 +99,21 @@ def test_published_twice_is_one_message(
     assert hand.llen(f"rq:queue:{package.name}:default") == 1
 
 
-def test_high_messages_go_first_in_their_order(
+def test_what_waits_is_in_the_order_of_age(
     package: Package, broker: Any, hand: client.Redis
 ) -> None:
-    plain = [message(package) for _ in range(2)]
-    high = [message(package, priority="high") for _ in range(2)]
-    broker.publish([plain[0], high[0], plain[1], high[1]])
-    ids = hand.lrange(f"rq:queue:{package.name}:default", 0, -1)
-    assert [id_.decode() for id_ in ids] == [m.id for m in (*high, *plain)]
+    """High ones before the others and in their own order; before them what is older."""
+    plain = [message(package, sort_at=at) for at in (20, 21)]
+    high = [message(package, priority="high", sort_at=at) for at in (10, 11)]
+    old = message(package, priority="low", sort_at=5)
+    key = f"rq:queue:{package.name}:default"
+    hand.rpush(key, "another program's")
+    broker.publish([plain[0], high[0]])
+    for each in (old, high[1], plain[1]):
+        broker.publish([each])
+    hand.rpush(key, "another program's")
+    ids = [id_.decode() for id_ in hand.lrange(key, 0, -1)]
+    assert ids[1:-1] == [m.id for m in (old, *high, *plain)]
 
 
 def test_what_waits_is_known(package: Package, broker: Any, hand: client.Redis) -> None:

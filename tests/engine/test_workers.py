@@ -65,7 +65,8 @@ async def opened_worker(worker):
 
 
 def closed_worker(worker):
-    wrote(f"stop {worker.state.client[0]} {len(worker.state.client)}")
+    client = getattr(worker.state, "client", ["nothing"])
+    wrote(f"stop {client[0]} {len(client)}")
     if DO == "stop-raises":
         raise RuntimeError("cannot close")
 
@@ -148,7 +149,7 @@ def test_sigterm_while_it_makes_room(make: Make, tmp_path: Path) -> None:
         api.enqueue_many([api.Work(n=n) for n in range(4)])
         until(lambda: "recycled" in worker.log(), worker.log)
         worker.terminate()
-        assert worker.exit_code() == 0, worker.log()
+        assert worker.exit_code(20) == 0, worker.log()
     row = package.row(long)
     assert (row["state"], row["reason"], row["releases"]) == ("queued", "released", 1)
 
@@ -186,13 +187,14 @@ def test_once_per_process(make: Make, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("do", "said"),
     [("raise", "RuntimeError: no client"), ("exit", "SystemExit: no key")],
+    ids=["raise", "exit"],
 )
 def test_on_start_that_fails(make: Make, tmp_path: Path, do: str, said: str) -> None:
     """One sentence, exit code 2; the process was never alive and claimed nothing."""
     package, env = hooked(make, tmp_path, do)
     id_ = package.api.enqueue(package.api.Work(n=1)).id
     with package.worker(env=env) as worker:
-        assert worker.exit_code() == 2, worker.log()
+        assert worker.exit_code(20) == 2, worker.log()
         last = worker.log().splitlines()[-1]
     sentence = f"on_start, tested_handlers:opened_worker, raised {said}"
     assert last == f"{package.name}: {sentence}"
@@ -270,6 +272,7 @@ KNOBS = pytest.mark.parametrize(
         ("celery", 'pool = "prefork"'),
         ("celery", 'pool = "threads"'),
     ],
+    ids=["rq-fork", "rq-simple", "celery-prefork", "celery-threads"],
 )
 
 
@@ -446,7 +449,7 @@ def test_an_override_that_does_not_parse(make: Make, tmp_path: Path) -> None:
         "\"none\"; TESTED_SLOTS is 'many': write a whole number from 1 to 10000"
     )
     with package.worker() as worker:
-        assert worker.exit_code() == 2, worker.log()
+        assert worker.exit_code(20) == 2, worker.log()
         assert worker.log().splitlines()[-1] == f"{package.name}: {said}"
     assert package.run("health").returncode == 2
     ignored = package.json("status")["ignored_overrides"]

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Final
 
-from engine.faults import Package, Run, seconds, until
+from engine.faults import LONG, Package, Run, seconds, until
 from parity.stage import SPEC, Stage
 from parity.table import behaviour
 
@@ -19,7 +19,13 @@ job = "plain"
 every = "1s"
 overlap = "allow"
 payload = { n = 1 }
+
+[schedules.hung]
+job = "plain"
+every = "1s"
+payload = { n = 2, mode = "gate:GATE" }
 """
+LOW: Final = 1000 if LONG else 30
 
 
 def most_at_once(runs: Sequence[Run]) -> int:
@@ -35,11 +41,17 @@ def paused(package: Package, what: str, word: str = "pause") -> None:
 
 @behaviour()
 def runs_each_slot_once(stage: Stage) -> None:
-    """Two workers tick; each slot has one job, which runs once, and none is missing."""
-    package = stage.open(SCHEDULED)
+    """Two workers tick; each slot has one job, which runs once, and none is missing.
+
+    Beside them the run of another schedule hangs: its own slots are skipped and counted.
+    """
+    package = stage.open(SCHEDULED.replace("GATE", str(stage.gate())))
     with package.worker() as first, package.worker() as second:
         package.ready(first, second)
-        until(lambda: len(package.ledger.ends()) >= 4, "four slots")
+        until(lambda: len(package.ledger.ends(1)) >= 4, "four slots")
+        hung = package.json("status")["schedules"]["hung"]
+    assert (len(package.rows("schedule = 'hung'")), hung["last_state"]) == (1, "active")
+    assert hung["skipped"] == hung["skipped_in_a_row"] >= 2
     slots = [seconds(row["slot"]) for row in package.rows("schedule = 'often'")]
     assert {round(b - a, 3) for a, b in itertools.pairwise(sorted(slots))} == {1.0}
     starts = [run.id for run in package.ledger.starts()]
@@ -92,13 +104,13 @@ def pauses_and_goes_on(stage: Stage) -> None:
 
 @behaviour()
 def the_high_one_is_next(stage: Stage) -> None:
-    """It comes after thirty low ones, and before all of them that have not begun."""
+    """Of many that wait, all low, those in Redis may be taken meanwhile, and no other."""
     gate = stage.gate()
     api = stage.package.api
     with stage.worker():
         stage.add(1, 2, mode=f"gate:{gate}")
         stage.started(1), stage.started(2)
-        for n in range(10, 40):
+        for n in range(100, 100 + LOW):
             api.enqueue(api.Work(n=n, seconds=0.02), priority="low")
         until(
             lambda: stage.package.rows(
@@ -108,6 +120,36 @@ def the_high_one_is_next(stage: Stage) -> None:
         )
         api.enqueue(api.Work(n=99), priority="high")
         gate.touch()
-        stage.completed(33)
+        stage.started(99)
     order = [run.n for run in stage.package.ledger.starts()]
+    print(f"before the high one: {order.index(99) - 2}")
     assert order.index(99) < 2 + 4, order
+
+
+@behaviour()
+def an_old_low_one_is_next(stage: Stage) -> None:
+    """High ones keep coming, each before the last has begun: one that is older goes
+    first, be it a low one that waited twenty minutes longer."""
+    gate = stage.gate()
+    api = stage.package.api
+    with stage.worker():
+        stage.add(1, 2, mode=f"gate:{gate}")
+        stage.started(1), stage.started(2)
+        low = api.enqueue(api.Work(n=99), priority="low").id
+        minutes = "1260000"
+        if stage.dialect == "postgresql":
+            minutes = "interval '21 minutes'"
+        stage.package.sql(
+            f"UPDATE jobs SET run_at = run_at - {minutes}, dispatched_at = NULL,"
+            f" sort_at = run_at - {minutes} WHERE id = ?",
+            low,
+        )
+        until(lambda: stage.package.row(low)["dispatch"] == 2, "its place in Redis")
+        for n in range(100, 140):
+            api.enqueue(api.Work(n=n, seconds=0.02), priority="high")
+        gate.touch()
+        stage.completed(43)
+    order = [run.n for run in stage.package.ledger.starts()]
+    print(f"before the low one: {order.index(99) - 2}; high ones: {order[2:]}")
+    assert order.index(99) < 2 + 4, order
+    assert order.index(100) < 2 + 6 + 4, order

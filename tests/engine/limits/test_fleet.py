@@ -5,10 +5,12 @@ The short runs are for every day; QGEN_LONG=1 runs each for as long as it is sta
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from engine import faults
@@ -30,7 +32,36 @@ max_running_by = "who"
 {PAYLOAD}"""
 FREE = f"\n[jobs.work.payload]\n{PAYLOAD}"
 CHAOS = 30.0 if faults.LONG else 6.0  # seconds of kills, cancels and deletions
+FREE_AGAIN = 4.0 + 1.0  # seconds: `stall.after` and `sweep` of this spec
+LENIENCY = 2.0 if faults.LONG else 10.0  # seconds, on a machine with other work
 LIMIT, WINDOW = (60, 60.0) if faults.LONG else (20, 2.0)
+
+
+@dataclass
+class Seen:
+    """What was sampled of a limit: the most of each value at once, and since when the
+    processes of a killed worker hold nothing any more."""
+
+    package: faults.Package
+    most: Counter[str] = field(default_factory=Counter)
+    lost: dict[str, float] = field(default_factory=dict)
+    freed: list[float] = field(default_factory=list)
+
+    def killed(self, worker: faults.Worker) -> None:
+        """Kills a worker, and waits from now on for what it held."""
+        family = worker.family()
+        boots = [boot["id"] for boot in self.package.boots() if boot["pid"] in family]
+        worker.kill()
+        self.lost |= dict.fromkeys(map(str, boots), time.monotonic())
+
+    def sample(self) -> None:
+        """Looks at what runs at this moment."""
+        active = "SELECT running_key, worker FROM jobs WHERE state = 'active'"
+        rows = self.package.sql(active)
+        for key, count in Counter(row["running_key"] for row in rows).items():
+            self.most[key] = max(self.most[key], count)
+        for boot in self.lost.keys() - {str(row["worker"]) for row in rows}:
+            self.freed.append(time.monotonic() - self.lost.pop(boot))
 
 
 @faults.on("postgresql")
@@ -39,49 +70,43 @@ def test_a_limit_holds_whatever_dies(make: Make) -> None:
     package = make(KEYED)
     api = package.api
     chance = random.Random(5)
-    count = 400 if faults.LONG else 90
+    count = 900 if faults.LONG else 180
     payloads = [
         api.Work(n=n, who=f"key {n % 3}", seconds=chance.uniform(0.02, 0.4))
         for n in range(count)
     ]
     ids = [each.id for each in api.enqueue_many(payloads)]
-    workers = [package.worker() for _ in range(3)]
-    until(package.ledger.starts, "the first starts")
-    most: Counter[str] = Counter()
-    begun = time.monotonic()
+    seen = Seen(package)
     kills = [0.3 * CHAOS, 0.6 * CHAOS]
-    while (spent := time.monotonic() - begun) < CHAOS:
-        sample(package, most)
-        if kills and spent > kills[0]:
-            kills.pop(0)
-            workers.pop(0).kill()
-            workers.append(package.worker())
-        if chance.random() < 0.1:
-            api.cancel(chance.choice(ids)) if rows_left(package, ids) else None
-        if chance.random() < 0.05:
-            package.sql(
-                "DELETE FROM jobs WHERE id IN"
-                " (SELECT id FROM jobs WHERE state = 'active' LIMIT 1)"
-            )
-        time.sleep(0.05)
-    package.sql("UPDATE jobs SET run_at = created_at WHERE state = 'queued'")
+    with contextlib.ExitStack() as stack:
+        workers = [stack.enter_context(package.worker()) for _ in range(3)]
+        until(package.ledger.starts, "the first starts")
+        begun = time.monotonic()
+        while (spent := time.monotonic() - begun) < CHAOS:
+            seen.sample()
+            if kills and spent > kills[0]:
+                kills.pop(0)
+                seen.killed(workers.pop(0))
+                workers.append(stack.enter_context(package.worker()))
+            if chance.random() < 0.1:
+                api.cancel(chance.choice(ids)) if rows_left(package, ids) else None
+            if chance.random() < 0.05:
+                package.sql(
+                    "DELETE FROM jobs WHERE id IN"
+                    " (SELECT id FROM jobs WHERE state = 'active' LIMIT 1)"
+                )
+            time.sleep(0.05)
+        package.sql("UPDATE jobs SET run_at = created_at WHERE state = 'queued'")
 
-    def drained() -> bool:
-        sample(package, most)
-        return not package.rows("state IN ('queued', 'active')")
+        def drained() -> bool:
+            seen.sample()
+            return not package.rows("state IN ('queued', 'active')")
 
-    until(drained, "the queue drains", 240 if faults.LONG else faults.PATIENCE)
-    assert most and max(most.values()) == 2
-
-
-def sample(package: faults.Package, most: Counter[str]) -> None:
-    """How many of each value run at this moment, and did at most."""
-    found = package.sql(
-        "SELECT running_key, count(*) AS count FROM jobs WHERE state = 'active'"
-        " GROUP BY running_key"
-    )
-    for row in found:
-        most[row["running_key"]] = max(most[row["running_key"]], row["count"])
+        until(drained, "the queue drains", 240 if faults.LONG else faults.PATIENCE)
+    print(f"most {seen.most}, free after {seen.freed}")
+    assert seen.most and max(seen.most.values()) == 2
+    assert len(seen.freed) >= 2 and not seen.lost
+    assert max(seen.freed) < FREE_AGAIN + LENIENCY, seen.freed
 
 
 def rows_left(package: faults.Package, ids: list[Any]) -> bool:
@@ -97,9 +122,7 @@ def test_a_rate_holds_over_the_fleet(make: Make) -> None:
     rated = f'\n[queues.default]\nrate = "{LIMIT}/{WINDOW:.0f}s"\n'
     package = make(faults.QUICK + rated + FREE)
     api = package.api
-    for _ in range(3):
-        package.worker()
-    until(lambda: len(package.boots()) == 3, "three workers")
+    package.ready(*(package.worker() for _ in range(3)))
     api.enqueue_many([api.Work(n=n) for n in range(3 * LIMIT)])
     patience = 3 * WINDOW + faults.PATIENCE
     until(lambda: not package.rows("state <> 'completed'"), "all are done", patience)

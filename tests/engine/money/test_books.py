@@ -32,7 +32,7 @@ SPEC = (
     + job("nothing", "0.40", "unlimited", does="work")
 )
 MAX = 400_000
-PARTS = "record door messages outcomes opening settling books calls".split()
+PARTS = "record door messages outcomes plain books calls".split()
 
 
 class Desk:
@@ -84,8 +84,8 @@ class Desk:
 
     def open(self, claim: Any, step: str = "s", **more: Any) -> Any:
         asked = self.calls.Opening(claim.id, claim.fence, claim.agent, step, **more)
-        (opened,) = self.batch(
-            claim, lambda books: self.opening.open_calls(books, [asked])
+        _, (opened,) = self.batch(
+            claim, lambda books: self.plain.write_calls(books, [], [asked])
         )
         return opened
 
@@ -98,8 +98,8 @@ class Desk:
             cost=cost,
             **values,
         )
-        (state,) = self.batch(
-            claim, lambda books: self.settling.settle_all(books, [report])
+        (state,), _ = self.batch(
+            claim, lambda books: self.plain.write_calls(books, [report], [])
         )
         return str(state)
 
@@ -206,10 +206,10 @@ def test_calls_of_one_batch(desk: Desk) -> None:
     def asked(step: str, most: int) -> Any:
         return desk.calls.Opening(claim.id, claim.fence, claim.agent, step, most)
 
-    opened = desk.batch(
+    _, opened = desk.batch(
         claim,
-        lambda books: desk.opening.open_calls(
-            books, [asked(step, 150_000) for step in ("a", "b", "c")]
+        lambda books: desk.plain.write_calls(
+            books, [], [asked(step, 150_000) for step in ("a", "b", "c")]
         ),
     )
     assert [type(each).__name__ for each in opened] == ["Opened", "Opened", "Shut"]
@@ -220,10 +220,7 @@ def test_calls_of_one_batch(desk: Desk) -> None:
     ]
     states, (last,) = desk.batch(
         claim,
-        lambda books: (
-            desk.settling.settle_all(books, reports),
-            desk.opening.open_calls(books, [asked("d", 100_000)]),
-        ),
+        lambda books: desk.plain.write_calls(books, reports, [asked("d", 100_000)]),
     )
     assert states == ["settled", "settled"]
     assert desk.window() == (40_000, 100_000, 0)

@@ -39,7 +39,7 @@ BACKEND: Final = Backend(
         Ability("async handlers", "emulated", "each runs on a loop of its own"),
         Ability("plain handlers", "native"),
         Ability("several queues in one worker", "native"),
-        Ability("priorities", "emulated", "by the record; high ones go to the front"),
+        Ability("priorities", "emulated", "by the record, and by a place in rq's list"),
         *EVERYWHERE,
     ),
     settings=settings,
