@@ -361,8 +361,8 @@ class Schedule:
 class Setting:
     """A setting of the backend that follows from the spec, and why it has its value.
 
-    ``redelivers``: of a timer after which the backend would give a job that still runs
-    to another worker, its seconds.
+    ``redelivers``: of a timer after which the backend gives to another worker what one
+    has taken and not acknowledged, its seconds.
     """
 
     name: str
@@ -387,8 +387,8 @@ class Times:
 
     ``stop`` is how long a supervisor waits between SIGTERM and SIGKILL, ``recovered``
     when a dead worker's jobs run again at the latest, ``acted`` when recovery has acted on
-    any job that does not end, hung ones too.  ``health_*``: how often ``health``
-    is asked, how long it may take, how often it must fail, and how long a start may take.
+    any job that does not end, hung ones too; of one without a timeout it is a month.
+    ``health_*``: how often ``health`` is asked, how long it may take, how often it must fail, and how long a start may take.
     """
 
     stop: float

@@ -14,6 +14,7 @@ from emit.projects import SPEC, Project
 from qgen.compile import compile
 from qgen.deploy import COMPOSE, short_stops
 from qgen.resolve import times
+from qgen.resolve.units import span
 from qgen.targets import TARGETS
 
 ROOT = Path(__file__).parents[2]
@@ -143,6 +144,17 @@ def test_all_times_agree(text, target):
     settings = (replace(model.target.settings[0], redelivers=model.times.acted - 1),)
     wrong = replace(model, target=replace(model.target, settings=settings))
     assert len(list(times.broken(wrong))) == 1
+
+
+@pytest.mark.parametrize("more", ["", '[stall]\nafter = "30m"\n'], ids=["", "stall"])
+def test_celery_puts_nothing_back_before_recovery_has_acted(more):
+    """Its timer is declared, so the rule above holds for it, whatever is the longest."""
+    model = made(f"{SPEC}\n{more}", "celery").model
+    (timer,) = [each for each in model.target.settings if each.redelivers is not None]
+    assert (timer.name, timer.value) == ("visibility_timeout", span(timer.redelivers))
+    assert timer.redelivers > model.times.acted
+    endless = made(f'{SPEC}\n[jobs.long]\ntimeout = "none"\n', "celery").model
+    assert endless.times.acted > times.WITHOUT_TIMEOUT
 
 
 def test_the_times_are_the_engines():

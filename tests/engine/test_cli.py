@@ -130,7 +130,17 @@ def test_list_filters(package: Package) -> None:
     queued = package.json("list", "--state", "queued", "--limit", 2)["jobs"]
     assert len(queued) == 2
     assert package.json("list", "--state", "failed") == {"jobs": []}
-    assert package.json("list", "--queue", "nope") == {"jobs": []}
+    for option, name, known in (
+        ("--queue", "defualt", "default"),
+        ("--job", "nots", "note, plain"),
+    ):
+        said = failure(package.run("list", option, name, "--json"), 2)
+        assert said["code"] == "usage"
+        assert f"no {option[2:]} {name!r}" in said["message"]
+        assert known in said["message"]
+    package.query(f"UPDATE {package.table} SET job = 'gone' WHERE job = 'plain'")
+    (gone,) = package.json("list", "--job", "gone")["jobs"]
+    assert gone["job"] == "gone"  # of a job that was removed: its rows have the name
 
 
 def test_unreadable_rows_are_shown(package: Package, dialect: str) -> None:

@@ -110,6 +110,14 @@ def test_health_of_queues(package: Package) -> None:
     assert "job gone: 2 rows wait and no live worker runs it" in reasons(package)
 
 
+def test_health_where_all_waits_for_its_time(package: Package) -> None:
+    """Nothing is due yet, and nobody is there for when it is."""
+    package.python("enqueue(Note(n=0), delay=3600)")
+    assert reasons(package) == ["queue default: 1 wait for their time, 0 live workers"]
+    package.fake_boot(["default"], ["note"])
+    assert reasons(package, 0) == []
+
+
 def test_health_of_tables(package: Package) -> None:
     package.query(f"ALTER TABLE {package.table} RENAME COLUMN cause TO causes")
     (reason,) = reasons(package)

@@ -38,6 +38,34 @@ def test_an_old_holder_ends_nothing(engine: Engine, way: str) -> None:
     assert engine.row(first.id)["result"] == "right"
 
 
+def test_so_many_429s_and_no_more(engine: Engine) -> None:
+    """They use no attempt, so they have a bound of their own: the row counts them."""
+    boot, job = engine.boot(), engine.job["work"]
+    said = engine.part("errors").Throttled("429", 1.0)
+    most = engine.outcomes.MOST_THROTTLES
+    id_ = engine.put()
+    engine.package.sql(
+        "UPDATE jobs SET attempt = ?, throttles = ? WHERE id = ?",
+        most - 1,
+        most - 1,
+        id_,
+    )
+    states = []
+    for _ in range(2):
+        claim = engine.claimed_again(boot, id_)
+        assert claim.used == 1
+        engine.finish(
+            engine.outcomes.ended_by_call(engine.held(claim, boot), job, said)
+        )
+        row = engine.row(id_)
+        states.append((row["state"], row["reason"], row["throttles"]))
+    assert most == 100
+    assert states == [
+        ("queued", "throttled", most),
+        ("failed", "waited_out", most),
+    ]
+
+
 def test_a_row_that_waits_has_no_end(engine: Engine) -> None:
     """Never from queued to completed, or to another attempt, whatever the fence."""
     boot = engine.boot()

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -370,6 +371,36 @@ def test_an_alarm_rises_after_several_in_a_row(timed: Timed, caplog: Any) -> Non
             [r.levelname for r in caplog.records if "skips" in r.getMessage()]
         )
     assert levels[1:] == [["WARNING"], ["WARNING"], ["ERROR"], ["ERROR"]]
+
+
+def test_a_short_restart_is_no_alarm(
+    timed: Timed, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    """Slots that came due while no worker looked are counted; a run that hangs alarms."""
+    caplog.set_level("INFO")
+    often = replace(timed.known("skips"), every=5.0)
+    timed.only(monkeypatch, often)
+    timed.tick("2026-06-01T12:00:01", starts=True)
+    levels = []
+    for second in ("06", "41", "46", "51"):  # a restart of half a minute in between
+        caplog.clear()
+        timed.tick(f"2026-06-01T12:00:{second}")
+        levels.append([r.levelname for r in caplog.records if "slot" in r.getMessage()])
+    assert levels == [["INFO"], ["INFO", "WARNING"], ["WARNING"], ["ERROR"]]
+    overview = timed.overview("skips")
+    assert (overview["skipped"], overview["skipped_in_a_row"]) == (9, 3)
+
+
+def test_health_misses_who_runs_the_schedules(timed: Timed) -> None:
+    """With no row of theirs left: nobody makes one either.  Switched off they need nobody."""
+    timed.package.sql("DELETE FROM jobs")
+    health = timed.part("health")
+    assert health._timed() == [
+        "queue default: 0 live workers, so its schedules do not run: all_at_once, "
+        "catches_all, catches_one, costly, skips, unique"
+    ]
+    timed.boot()
+    assert health._timed() == []
 
 
 def test_a_slot_folds_into_an_unfinished_twin(timed: Timed) -> None:

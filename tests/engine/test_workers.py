@@ -441,7 +441,7 @@ def test_a_deployment_overrides(make: Make, tmp_path: Path) -> None:
 
 @faults.on("sqlite")
 def test_an_override_that_does_not_parse(make: Make, tmp_path: Path) -> None:
-    """The worker and `health` name it; importing and enqueuing go on."""
+    """The worker, `health` and `status` name it; importing and enqueuing go on."""
     package, env = hooked(make, tmp_path)
     package.env |= env | {"TESTED_SLOTS": "many", "TESTED_KEEP": "30"}
     said = (
@@ -452,6 +452,17 @@ def test_an_override_that_does_not_parse(make: Make, tmp_path: Path) -> None:
         assert worker.exit_code(20) == 2, worker.log()
         assert worker.log().splitlines()[-1] == f"{package.name}: {said}"
     assert package.run("health").returncode == 2
+    ignored = package.json("status")["ignored_overrides"]
+    assert [each.partition(" is ")[0] for each in ignored] == [
+        "TESTED_KEEP",
+        "TESTED_SLOTS",
+    ]
+    status = package.run("status")
+    assert status.returncode == 0
+    assert (
+        "override ignored: TESTED_SLOTS is 'many': write a whole number from 1 to 10000; "
+        "until then the spec's value stands"
+    ) in status.stdout.splitlines()
     assert package.run("enqueue", "work", '{"n": 1}').returncode == 0
     assert wrote(tmp_path) == []
 

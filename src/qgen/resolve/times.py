@@ -17,6 +17,8 @@ from qgen.resolve.units import span
 LENIENCY: Final = 5.0  # templates/package/runner.py: a handler that is told to stop
 FINAL_WRITES: Final = 10.0  # templates/package/process.py
 OVERDUE: Final = 15.0  # past its deadline a job is recovered, whoever still runs it
+# What a job without a timeout is reckoned with, where a backend must have a figure.
+WITHOUT_TIMEOUT: Final = 30 * 86_400.0
 START_LIMIT: Final = 60.0  # templates/package/hooks.py, on_start
 STOP_LIMIT: Final = 10.0  # templates/package/hooks.py, on_stop
 HEALTH_PATIENCE: Final = 5.0  # templates/package/health.py, of each of its looks
@@ -36,7 +38,9 @@ def times(
     after_grace: float,
 ) -> Times:
     """All of them; ``after_grace`` is what the backend needs to end after the grace."""
-    longest = max((each for each in timeouts if each is not None), default=0.0)
+    longest = max(
+        (WITHOUT_TIMEOUT if each is None else each for each in timeouts), default=0.0
+    )
     starts = any(worker.on_start for worker in workers)
     stops = any(worker.on_stop for worker in workers)
     recovered = stall.after + stall.sweep

@@ -372,6 +372,18 @@ def test_paying_again_books_both(desk: Desk) -> None:
     assert desk.row(claim)["state"] == "active"
 
 
+def test_what_is_held_has_an_instant(desk: Desk) -> None:
+    """It has not finished: the end of its last attempt is the one that counts."""
+    claim = desk.first()
+    desk.open(claim)
+    assert desk.lose(claim) == "held"
+    (cause,) = desk.package.part("dead_letters").causes()
+    shown = desk.package.part("operations").show(claim.id)
+    (attempt,) = shown["attempts"]
+    assert cause["state"] == "held"
+    assert cause["oldest"] == cause["newest"] == attempt["ended_at"]
+
+
 def test_the_last_attempt_is_held_in_any_case(desk: Desk) -> None:
     claim = desk.first("Sure")
     desk.open(claim)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from qgen.model import Setting, Times, Worker
+from qgen.resolve.units import span
 from qgen.targets.backend import EVERYWHERE, Ability, Backend
 
 # After the grace: 5 s in which handlers may stop, 10 s for what is still to be written,
@@ -12,8 +13,11 @@ from qgen.targets.backend import EVERYWHERE, Ability, Backend
 FINAL_WRITES: Final = 15.0
 MARGIN: Final = 20.0
 
+# After recovery has acted, until celery may put a message back (templates/celery/app.py).
+LATER: Final = 600.0
 
-def settings(_times: Times, workers: tuple[Worker, ...]) -> tuple[Setting, ...]:
+
+def settings(times: Times, workers: tuple[Worker, ...]) -> tuple[Setting, ...]:
     """What follows from the spec."""
     slots = sum(worker.concurrency for worker in workers)
     return (
@@ -30,9 +34,10 @@ def settings(_times: Times, workers: tuple[Worker, ...]) -> tuple[Setting, ...]:
         ),
         Setting(
             "visibility_timeout",
-            "the longest timeout + 10m",
-            "celery puts a message back no earlier than recovery has acted; read back"
-            " from the transport at start",
+            span(times.acted + LATER),
+            "what a worker took and has not begun celery puts back; by then recovery"
+            " has acted on whatever hangs; read back from the transport at start",
+            redelivers=times.acted + LATER,
         ),
         Setting(
             "task_ignore_result, task_acks_late",
