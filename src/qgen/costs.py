@@ -93,7 +93,7 @@ def agents(model: Model) -> list[AgentCost]:
             owner=agent.owner,
             day=_day_text(agent),
             jobs=_jobs_a_day(model, agent),
-            on_unknown=_on_unknown(agent),
+            on_unknown=_on_unknown(model, agent),
         )
         for agent in model.agents
     ]
@@ -122,15 +122,18 @@ def _jobs_a_day(model: Model, agent: Agent) -> int | None:
     return None if day is None or not dearest else day // dearest
 
 
-def _on_unknown(agent: Agent) -> str:
-    if agent.provider_keys and agent.provider_key_ttl is not None:
-        then = "paid again" if agent.on_unknown == "retry" else "held for a person"
-        return (
-            f"sent again with its key for {span(agent.provider_key_ttl)}, then {then}"
-        )
-    if agent.on_unknown == "retry":
-        return "paid again, both are booked"
-    return "held for a person"
+def _on_unknown(model: Model, agent: Agent) -> str:
+    retried = agent.on_unknown == "retry"
+    unkeyed = "paid again, both are booked" if retried else "held for a person"
+    jobs = model.paid_by(agent)
+    whole = [job.wire for job in jobs if job.billing == "attempt"]
+    ttl = agent.provider_key_ttl
+    if not agent.provider_keys or ttl is None or len(whole) == len(jobs) > 0:
+        return unkeyed
+    then = "paid again" if retried else "held for a person"
+    said = f"sent again with its key for {span(ttl)}, then {then}"
+    # The handler of such a job is the call, and is not given the key.
+    return f"{said}; {', '.join(whole)}: {unkeyed}" if whole else said
 
 
 def notes(model: Model) -> Iterator[str]:
@@ -194,7 +197,9 @@ def _keys(model: Model, agent: Agent, job: Job) -> Iterator[str]:
     """Keys that the provider forgets before the last attempt."""
     last = last_start(model, job)
     ttl = agent.provider_key_ttl
-    if agent.provider_keys and ttl is not None and last is not None and last > ttl:
+    if job.billing == "attempt" or not agent.provider_keys:
+        return
+    if ttl is not None and last is not None and last > ttl:
         yield (
             f"{agent.name}: the last attempt of {job.wire} may start {span(last)} after"
             f" the first, when the provider has forgotten its keys ({span(ttl)})."

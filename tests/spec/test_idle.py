@@ -35,6 +35,12 @@ TABLE = {
         None,
         None,
     ),
+    "keys that no handler is given": (
+        f'{AGENT}{CAP}provider_keys = true\nprovider_key_ttl = "24h"\n'
+        f'{PAID}billing = "attempt"\n',
+        None,
+        "provider_keys",
+    ),
     "caps of nothing": (
         f'{AGENT}{CAP}cap_each = {{ by = "tenant" }}\n{PAID}',
         None,

@@ -44,6 +44,15 @@ def agents(draft: Draft) -> Iterator[Finding]:
                 " leave it out",
                 (*at, "provider_keys"),
             )
+        billings = {job.billing for job in draft.jobs.values() if job.agent == name}
+        if agent.provider_keys and billings == {"attempt"}:
+            yield idle(
+                (*at, "provider_keys"),
+                'on jobs with billing = "attempt": their handlers are given no key',
+                'write billing = "calls" and job.paid_call, or leave it out',
+                ("jobs",),
+                ("defaults",),
+            )
         each = agent.cap_each.model_fields_set & WINDOWS if agent.cap_each else set()
         if agent.cap_each is not None and not each:
             yield idle(

@@ -103,9 +103,10 @@ def held_by_a_stop(draft: Draft, name: str, job: Job) -> Finding | None:
     """A paid run that a stop may cut, where nothing proves what its call has cost.
 
     With keys the call is sent again; without, it waits for a person or is paid again.
+    A handler that is the call itself (``billing = "attempt"``) is given no key.
     """
     agent = draft.spec.agents.get(job.agent or "")
-    if agent is None or agent.provider_keys:
+    if agent is None or (agent.provider_keys and job.billing != "attempt"):
         return None
     grace = draft.spec.shutdown.grace
     key = "longest" if job.longest else "timeout"
@@ -118,12 +119,17 @@ def held_by_a_stop(draft: Draft, name: str, job: Job) -> Finding | None:
         draft.at(name, key),
         f"`{key}` is {job.longest or job.timeout}, above `shutdown.grace` ({grace}): a stop"
         f" may cut a paid call of `{job.agent}`, and the job {then}.",
-        "raise grace, write longest = the longest run to expect, or give the agent"
-        " provider_keys if its provider takes them",
+        "raise grace, write longest = the longest run to expect, or "
+        + (
+            'buy with job.paid_call and billing = "calls"'
+            if agent.provider_keys
+            else "give the agent provider_keys if its provider takes them"
+        ),
         also=((("shutdown", "grace"), "the grace"),),
         unless=(
             draft.at(name, "longest"),
             draft.at(name, "agent"),
+            draft.at(name, "billing"),
             ("agents", job.agent or "", "provider_keys"),
         ),
     )

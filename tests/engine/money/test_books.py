@@ -24,6 +24,7 @@ SPEC = (
     + job("work", "0.40")
     + agent("keyed", 'day = "9"', KEYS)
     + job("sure", "0.40", "keyed", does="work")
+    + job("whole", "0.40", "keyed", 'billing = "attempt"', does="work")
     + agent("again", 'day = "9"', 'on_unknown = "retry"')
     + job("twice", "0.40", "again", does="work")
     + agent("strict", 'day = "0.50"', 'when_capped = "deny"')
@@ -326,6 +327,14 @@ def test_keys_send_the_call_again_in_the_same_money(desk: Desk) -> None:
     desk.settle(again, opened, 30_000)
     assert desk.row(claim)["cost"] == 30_000
     assert desk.end(again) == "completed"
+
+
+def test_an_attempt_that_is_one_call_is_not_sent_again(desk: Desk) -> None:
+    """Its handler is given no key: run again, it would be billed again."""
+    claim = desk.first("Whole")
+    desk.open(claim, "attempt", max_cost=None)
+    assert desk.lose(claim) == "held"
+    assert desk.window("keyed") == (0, 0, MAX)
 
 
 def test_the_larger_report_of_a_key_counts_in_either_order(desk: Desk) -> None:
