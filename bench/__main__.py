@@ -80,7 +80,8 @@ def run_cells(options: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
 
     for kind in cells(options.target, options.mode):
         if systems := chosen(options.systems, CELLS[kind]):
-            size = run.Size(options.reps or run.REPS, options.jobs or run.JOBS[kind])
+            reps, jobs = options.reps or run.REPS[kind], options.jobs or run.JOBS[kind]
+            size = run.Size(reps, jobs)
             section = "run" if kind == "arq" else f"run-{kind}"
             yield section, run.title(kind), run.main(systems, size)
 
