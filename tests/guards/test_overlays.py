@@ -67,3 +67,14 @@ def test_no_shared_module_asks_where_it_is(word: str) -> None:
     shared = [*TEMPLATES.glob("package/*.py"), *TEMPLATES.glob("forking/*.py")]
     for path in shared:
         assert not asking.search(path.read_text("utf-8")), path.name
+
+
+def test_an_engine_file_is_signed_once() -> None:
+    """A header that stands twice in a template stands twice at every user's site."""
+    files = [
+        path for path in TEMPLATES.glob("*/**/*.py") if "__pycache__" not in str(path)
+    ]
+    assert files
+    for path in files:
+        text = path.read_text("utf-8")
+        assert text.count("# qgen-signature:") == 1, path
