@@ -122,6 +122,34 @@ def test_what_becomes_of_a_call_that_may_have_been_billed(more, said):
     assert row.on_unknown == said
 
 
+KEYED = 'cap = {{ day = "9" }}\nprovider_keys = true\nprovider_key_ttl = "1d"'
+
+
+@pytest.mark.parametrize(
+    ("more", "said", "warnings"),
+    [
+        ("", "sent again with its key for 1d, then held for a person", 0),
+        ('billing = "attempt"\n', "held for a person", 1),
+        (
+            'billing = "attempt"\n[jobs.other]\nagent = "writer"\nmax_cost = "0.20"\n',
+            "sent again with its key for 1d, then held for a person;"
+            " draft: held for a person",
+            1,
+        ),
+    ],
+)
+def test_a_handler_that_is_the_call_is_given_no_key(more, said, warnings):
+    """So nothing is sent again with it: in the plan, and in the warning of a stop."""
+    text = SPEC.format(agent=KEYED.format(), tries=4, replays=3) + more
+    model, found = analyse(text.encode(), "queue.toml")
+    assert model is not None, found
+    (row,) = costs.agents(model)
+    assert row.on_unknown == said
+    held = [each for each in found if each.code == "QG441"]
+    assert len(held) == warnings
+    assert all("provider_keys" not in each.help for each in held)
+
+
 def test_a_spec_without_money_says_nothing_of_it():
     text = SPEC.partition("[agents")[0] + "[jobs.draft]\n"
     model, _ = analyse(text.encode(), "queue.toml")
