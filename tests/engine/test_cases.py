@@ -442,6 +442,16 @@ def tls(folder: Path, *names: str) -> servers.Tls:
     return files
 
 
+def self_signed(folder: Path) -> servers.Tls:
+    """A certificate that nobody but itself vouches for."""
+    folder.mkdir()
+    itself = trustme.CA()
+    files = servers.Tls(folder / "cert.pem", folder / "key.pem", folder / "cert.pem")
+    itself.private_key_pem.write_to_path(str(files.key))
+    itself.cert_pem.write_to_path(str(files.cert))
+    return files
+
+
 @contextmanager
 def over_tls(
     made: Package,
@@ -461,7 +471,7 @@ def over_tls(
 
 
 VERIFIED = f'tls = true\nca_file_env = "{CA}"\n'
-each_backend = pytest.mark.parametrize("kind", ["arq", "rq-fork"])
+each_backend = pytest.mark.parametrize("kind", ["arq", "rq-fork", "celery-prefork"])
 
 
 @faults.on("sqlite")
@@ -486,7 +496,7 @@ def test_a_certificate_that_is_good(
 
 @faults.on("sqlite")
 @each_backend
-@pytest.mark.parametrize("wrong", ["authority", "host"])
+@pytest.mark.parametrize("wrong", ["authority", "host", "self-signed"])
 def test_a_certificate_that_is_not(
     package: Package,
     monkeypatch: pytest.MonkeyPatch,
@@ -496,9 +506,13 @@ def test_a_certificate_that_is_not(
 ) -> None:
     """One sentence at the start; unverified only where the spec says so.  C080."""
     names = ["elsewhere.example"] if wrong == "host" else ["localhost"]
-    files = tls(tmp_path / "tls", *names)
+    files = (
+        self_signed(tmp_path / "tls")
+        if wrong == "self-signed"
+        else tls(tmp_path / "tls", *names)
+    )
     other = tls(tmp_path / "other", "localhost")
-    env = {CA: str(other.ca if wrong == "authority" else files.ca)}
+    env = {CA: str(files.ca if wrong == "host" else other.ca)}
     with over_tls(package, monkeypatch, VERIFIED, files, kind) as made:
         for url in (made.redis_url, f"{made.redis_url}?ssl_cert_reqs=none"):
             with made.worker(env=env | {faults.REDIS: url}) as worker:
