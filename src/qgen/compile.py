@@ -8,29 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from hashlib import sha256
+from functools import partial
 from pathlib import PurePath
-from typing import Any, Final
+from typing import Final
 
 from . import approvals, deploy, lock, outline, overlays, view, waiting
 from .diagnostics.value import Diagnostic, has_errors, ordered
 from .files import File, Kind
 from .front import judge
 from .handlers import Stub, handlers_files, stubs
-from .model import Job, Model
+from .made import Made, Recall, Shared, nothing
+from .model import Model
 from .overlays import Source
 from .render import is_sql, render, render_sql
 from .spec.load import read
 
-# The text of a path, made before of what this digest is of; None where it is not known.
-Recall = Callable[[str, str], str | None]
-
 PLAN: Final = "package/QUEUE.md.j2"
+JOB: Final = "package/jobs/job.py.j2"
 NOTHING: Final = approvals.Book({})
-
-
-def nothing(_path: str, _made_of: str) -> None:
-    """A recall that knows nothing: everything is rendered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,34 +84,6 @@ def compile(
     return Compilation(found, model, files, stubs(model), book)
 
 
-class Made:
-    """What the text of a file is made of, and what was made of it before.
-
-    Known of a job's file (the job's own tables, and those that are no job's) and of SQL
-    (names).  What TOML holds has a ``repr`` that tells every two values apart.
-    """
-
-    def __init__(self, data: dict[str, Any], spec: str, recall: Recall) -> None:
-        self._jobs: dict[str, object] = data["jobs"]
-        others = {key: table for key, table in data.items() if key != "jobs"}
-        self._spec = sha256(f"{spec}\n".encode())
-        self._tables = sha256(f"{spec}\n{others!r}\n".encode())
-        self.recall = recall
-
-    def of_job(self, job: Job, model: Model, path: str) -> str:
-        """A digest of all that a job's file is made of."""
-        own = f"{path}\n{model.target.name}\n{job.name}\n{self._jobs[job.name]!r}"
-        digest = self._tables.copy()
-        digest.update(own.encode())
-        return digest.hexdigest()
-
-    def of_sql(self, template: str, model: Model, path: str) -> str:
-        """A digest of all that a file of SQL is made of."""
-        digest = self._spec.copy()
-        digest.update(f"{path}\n{template}\n{model.record.table}".encode())
-        return digest.hexdigest()
-
-
 def files_of(
     model: Model,
     spec: str,
@@ -141,33 +108,38 @@ def files_of(
 
 def _files(model: Model, spec: str, made: Made | None) -> Iterator[File]:
     """All but the plan, which names them."""
-    package = view.package_path(model)
+    package, shared = view.package_path(model), Shared(model)
+
+    def of(source: Source, path: str) -> File:
+        kind: Kind = "append" if source.path.startswith("migrations/") else "managed"
+        template = source.template
+        if not source.is_rendered:
+            return File(path, overlays.engine(template), kind, is_rendered=False)
+        if is_sql(template):
+            text = partial(render_sql, template, path, spec, model)
+            made_of = made.of_sql(template, model, path) if made else ""
+        else:
+            text = partial(render, template, path, spec, model=shared.model)
+            made_of = made.of_shared(template, shared, path) if made else ""
+        return _remembered(path, kind, made_of, text, made)
+
     for source in overlays.package(model.record.dialect, model.target.name):
         if source.template != PLAN:
-            yield _file(source, f"{package}/{source.path}", spec, model, made)
+            yield of(source, f"{package}/{source.path}")
     for job in model.jobs:
         path = f"{package}/jobs/{job.name}.py"
+        text = partial(render, JOB, path, spec, model=model, job=job)
         made_of = made.of_job(job, model, path) if made else ""
-        text = made.recall(path, made_of) if made else None
-        if text is None:
-            text = render("package/jobs/job.py.j2", path, spec, model=model, job=job)
-        yield File(path, text, made_of=made_of)
+        yield _remembered(path, "managed", made_of, text, made)
     for source in overlays.suite(model.target.name):
-        yield _file(source, f"{model.project.tests}/{source.path}", spec, model)
+        yield of(source, f"{model.project.tests}/{source.path}")
     yield from handlers_files(model)
     yield from deploy.files(model)
 
 
-def _file(
-    source: Source, path: str, spec: str, model: Model, made: Made | None = None
+def _remembered(
+    path: str, kind: Kind, made_of: str, text: Callable[[], str], made: Made | None
 ) -> File:
-    kind: Kind = "append" if source.path.startswith("migrations/") else "managed"
-    if not source.is_rendered:
-        return File(path, overlays.engine(source.template), kind, is_rendered=False)
-    if is_sql(source.template):
-        made_of = made.of_sql(source.template, model, path) if made else ""
-        text = made.recall(path, made_of) if made else None
-        if text is None:
-            text = render_sql(source.template, path, spec, model)
-        return File(path, text, kind, made_of=made_of)
-    return File(path, render(source.template, path, spec, model=model), kind)
+    """The file with its text as it was made before, else rendered."""
+    known = made.recall(path, made_of) if made else None
+    return File(path, text() if known is None else known, kind, made_of=made_of)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from . import containers
@@ -32,7 +33,8 @@ _SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 def files(model: Model) -> Iterator[File]:
     """Both, each written only where none is."""
     for path, template in _TEMPLATES.items():
-        yield File(path, plain(template, model=model, deploy=containers), "once")
+        text = partial(plain, template, model=model, deploy=containers)
+        yield File(path, text, "once")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -17,17 +18,26 @@ Kind = Literal["managed", "once", "append", "ejected"]
 class File:
     """A file to be: ``path`` is relative to the spec's folder, with ``/``.
 
-    ``text`` has LF line ends.  An engine file is not rendered but copied.  A file that has
-    another of the paths in ``unless`` on disk already is not written (``once`` only).
-    ``made_of`` is a digest of all that the text follows from, where that is known.
+    ``text`` has LF line ends; one that is ``given`` as a function is made when somebody
+    asks, for what is its owner's already never.  An engine file is not rendered but
+    copied.  A file that has another of the paths in ``unless`` on disk already is not
+    written (``once`` only).  ``made_of`` is a digest of all that the text follows from,
+    where that is known; ``why`` what the plan says of the file, where its own first
+    sentence does not.
     """
 
     path: str
-    text: str
+    given: str | Callable[[], str]
     kind: Kind = "managed"
     unless: tuple[str, ...] = ()
     is_rendered: bool = True
     made_of: str = ""
+    why: str = ""
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        return self.given if isinstance(self.given, str) else self.given()
 
     @property
     def needs_proof(self) -> bool:
@@ -36,4 +46,4 @@ class File:
 
     def with_text(self, text: str) -> File:
         """The same file with a text that is signed anew, if it was signed."""
-        return replace(self, text=signed(text) if has_signature(text) else text)
+        return replace(self, given=signed(text) if has_signature(text) else text)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from . import view
 from .files import File
@@ -140,14 +141,18 @@ def handlers_files(model: Model) -> Iterator[File]:
     """The project's handlers module with a stub of each function in it, if any."""
     first, *others = places(model, model.project.handlers)
     own = [each for each in functions(model) if each.module == model.project.handlers]
+    package = model.project.package
+    why = f"What the jobs of {package} do: yours to write, qgen never changes it."
     if own:
-        text = plain(
+        text = partial(
+            plain,
             "handlers.py.j2",
-            package=model.project.package,
+            why=why,
+            package=package,
             functions=sorted(own, key=lambda each: each.name),
             payloads=[each.kind for each in own if each.argument == "payload"],
         )
-        yield File(first, text, "once", tuple(others))
+        yield File(first, text, "once", tuple(others), why=why)
 
 
 def defined(source: str) -> frozenset[str] | None:

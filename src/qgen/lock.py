@@ -9,8 +9,9 @@ marker too, says nothing; nor do two targets.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from .files import File
@@ -38,8 +39,8 @@ class Lock:
     branches built two.
     """
 
-    kinds: dict[str, str]
-    payloads: dict[str, Payload]
+    kinds: Mapping[str, str]
+    payloads: Mapping[str, Payload]
     target: str | None = None
 
     @property
@@ -48,6 +49,7 @@ class Lock:
         return frozenset(path for path, kind in self.kinds.items() if kind == "ejected")
 
 
+@lru_cache(4)  # a command asks several times for what it found and what it leaves
 def parse(text: str | None) -> Lock:
     """Read a lock; none, or a damaged one, lists what can be read."""
     lines = [line.strip() for line in (text or "").splitlines()]

@@ -21,6 +21,8 @@ def cell(text: str) -> Code:
 def code(text: str) -> Code:
     """Any text in a code span, in a table too."""
     line = " ".join(printable(text).split()).replace("|", "\\|")
+    if line and "`" not in line:
+        return Code(f"`{line}`")
     longest = max(map(len, _TICKS.findall(line)), default=0)
     fence = "`" * (longest + 1)
     pad = " " if line.startswith("`") or line.endswith("`") or not line else ""

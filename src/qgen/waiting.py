@@ -7,7 +7,7 @@ the rows that wait, so ``build`` asks first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from .diagnostics.catalogue import waiting as codes
@@ -36,7 +36,7 @@ def payloads(model: Model) -> dict[str, Payload]:
     }
 
 
-def demands(model: Model, kept: dict[str, Payload]) -> Iterator[Demand]:
+def demands(model: Model, kept: Mapping[str, Payload]) -> Iterator[Demand]:
     """What waiting rows lack; those of a job under its former names too."""
     for job in model.jobs:
         before = [kept[name] for name in (job.wire, *job.aliases) if name in kept]

@@ -6,7 +6,9 @@ The specs are drawn anew each time; QGEN_TEST_SEED repeats a run.
 import os
 import random
 import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from emit.projects import SPEC, Project
@@ -36,6 +38,37 @@ def edited(text: str, chance: random.Random) -> str:
     """The same with another timeout of one job, or a job more."""
     job = f"\n[jobs.one_more_{chance.randrange(3)}]\n"
     return text + f'{job}timeout = "{chance.randint(1, 9)}m"\npayload.x = "str"\n'
+
+
+def reworked(data: dict[str, Any], chance: random.Random) -> str:
+    """The text of the same spec with something of one job written, or written anew."""
+    name = chance.choice([*data["jobs"], f"one_more_{chance.randrange(2)}"])
+    job = data["jobs"].setdefault(name, {})
+    key, value = chance.choice(
+        (
+            ("timeout", f"{chance.randint(1, 9)}m"),
+            ("tries", chance.randint(1, 5)),
+            ("handler", f"elsewhere:{name}_{chance.randrange(2)}"),
+            ("wire", f"{name}.{chance.randrange(2)}"),
+            ("description", chance.choice(("one", "another"))),
+            ("payload", {"x": chance.choice(("str", "int", "str?"))}),
+        )
+    )
+    job[key] = value
+    text: str = specs.document(data)
+    return text
+
+
+def shaken(project: Project, chance: random.Random) -> None:
+    """What a build remembers, gone, spoilt, or as it was."""
+    for memory in sorted(project.path(".qgen").rglob("*.json")):
+        match chance.randrange(6):
+            case 0:
+                memory.unlink()
+            case 1:
+                data = bytearray(memory.read_bytes())
+                data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+                memory.write_bytes(data)
 
 
 def made(project: Project) -> dict[str, bytes]:
@@ -70,3 +103,25 @@ def test_a_build_over_another_is_a_cold_build(tmp_path, seed):
         assert cold.build(target=kept) == 0
         assert made(project) == made(cold)
         assert project.check() == cold.check() == 0
+
+
+def test_an_edit_over_a_shaken_memory_is_a_cold_build(tmp_path):
+    print("seed", SEED)
+    chance = random.Random(SEED)
+    data = tomllib.loads(drawn(chance))
+    project = Project.at(tmp_path / "over", specs.document(data))
+    assert project.build(force=True) == 0
+    built = 0
+    while built < BUILDS:
+        text = reworked(data, chance)
+        project.write("queue.toml", text)
+        shaken(project, chance)
+        if project.build(force=True) != 0:  # a field gone that something names
+            data = tomllib.loads(drawn(chance))
+            continue
+        built += 1
+        cold = Project.at(tmp_path / f"cold{built}", text)
+        kept = lock.parse(project.path(lock.NAME).read_text("utf-8")).target
+        assert cold.build(target=kept) == 0
+        assert made(project) == made(cold)
+        assert project.check() == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from .. import approvals, lock, noop
-from . import rendered
 from .say import Said
 from .tools import tools
 from .work import Work
@@ -33,4 +32,4 @@ def keep(work: Work, said: Said) -> None:
                 break
             absent.add(path)
     noop.remember(str(work.root), work.spec.name, paths, absent, tools(), said)
-    rendered.keep(work.root, files, tools())
+    work.memory.keep(files)

@@ -3,6 +3,8 @@
 ``.qgen/rendered.json`` keeps two digests for each path: of what its text was made of, and
 of the text.  The text itself is taken from the disk, and only while it is the one that
 was kept; so whatever happens to either, a text is rendered again or is the right one.
+Beside them it keeps which handlers modules lacked no function, each by one digest of its
+text and of the names that were looked for.
 """
 
 from __future__ import annotations
@@ -26,18 +28,27 @@ Stamps = Mapping[str, object]
 
 
 class Rendered:
-    """The memory of a project; an unusable one is empty."""
+    """The memory of a project; an unusable one is empty.
+
+    ``whole`` are the marks of handlers modules that were found to lack nothing, ``met``
+    those of them that this run asked for, or found.
+    """
 
     def __init__(self, root: Path, tools: Stamps) -> None:
+        self._root, self._tools = root, _made_by(tools)
         self._tree = Tree(root)
         self._kept: dict[str, tuple[str, str]] = {}
+        self.whole: frozenset[str] = frozenset()
+        self.met: set[str] = set()
         try:
             known = json.loads((Private(root).path / NAME).read_bytes())
-            if known["tools"] == _made_by(tools):
+            if known["tools"] == self._tools:
+                whole = frozenset(known["whole"])
                 self._kept = {
                     path: (made_of, digest)
                     for path, (made_of, digest) in known["files"].items()
                 }
+                self.whole = whole
         except (*_DAMAGE, RecursionError):
             return
 
@@ -52,14 +63,11 @@ class Rendered:
             return None
         return text if text is not None and _digest(text) == digest else None
 
-
-def keep(root: Path, files: Iterable[File], tools: Stamps) -> None:
-    """Remember the texts of a run that ended well.  Failing to is no failure."""
-    kept = {
-        file.path: (file.made_of, _digest(file.text)) for file in files if file.made_of
-    }
-    known = {"tools": _made_by(tools), "files": kept}
-    noop.write(str(Private(root).path / NAME), known)
+    def keep(self, files: Iterable[File]) -> None:
+        """Remember the texts of a run that ended well.  Failing to is no failure."""
+        kept = {f.path: (f.made_of, _digest(f.text)) for f in files if f.made_of}
+        known = {"tools": self._tools, "files": kept, "whole": sorted(self.met)}
+        noop.write(str(Private(self._root).path / NAME), known)
 
 
 def _made_by(tools: Stamps) -> dict[str, object]:

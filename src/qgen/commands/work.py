@@ -28,8 +28,8 @@ T = TypeVar("T")
 class Work:
     """A compiled spec and where it belongs; ``folder`` leads there from here.
 
-    ``staged`` are the paths whose texts lie ready where they were proved, and ``seen``
-    is the disk as it was then.
+    ``memory`` is what earlier runs left; ``staged`` are the paths whose texts lie ready
+    where they were proved, and ``seen`` is the disk as it was then.
     """
 
     spec: Path
@@ -38,6 +38,7 @@ class Work:
     committed: str
     approved: str
     folder: str
+    memory: Rendered
     staged: frozenset[str] = frozenset()
     seen: Tree | None = None
 
@@ -115,16 +116,17 @@ def compiled(spec: str, target: str | None, force: bool = False) -> Work:
     approved = _read(lambda: tree.look(approvals.NAME).text or "")
     book = approved.encode("utf-8", "surrogateescape")
     known = lock.without_payloads(committed) if force else committed
-    recall = Rendered(path.parent, tools()).recall
-    compilation = compile(data, spec, target, known, book, recall)
+    memory = Rendered(path.parent, tools())
+    compilation = compile(data, spec, target, known, book, memory.recall)
     folder = spec[: -len(path.name)]
-    return Work(path, data, compilation, committed, approved, folder)
+    return Work(path, data, compilation, committed, approved, folder, memory)
 
 
 def proved(work: Work, place: Path) -> Work:
     """The same, each rendered Python text as black prints it, in an empty folder.
 
-    A text that is on disk already was proved when it was written.
+    A text that is on disk already was proved when it was written; what is its owner's
+    is not written.
     """
     files, tree = work.compilation.files, Tree(work.root, once=True)
     work = replace(work, seen=tree)
@@ -132,7 +134,9 @@ def proved(work: Work, place: Path) -> Work:
         lambda: {
             file.path: file.text
             for file in files
-            if file.needs_proof and tree.look(file.path).text != file.text
+            if file.needs_proof
+            and not plan.is_owned(tree, file)
+            and tree.look(file.path).text != file.text
         }
     )
     if not new:
@@ -226,7 +230,8 @@ def _job_of(path: str) -> str:
 def stub_findings(work: Work, written: Container[str] = ()) -> list[Diagnostic]:
     """The handlers that are still to be written; a module just written has its own."""
     stubs = [stub for stub in work.compilation.stubs if stub.paths[0] not in written]
-    found = findings.missing_stubs(work.tree, stubs)
+    memory = work.memory
+    found = findings.missing_stubs(work.tree, stubs, memory.whole, memory.met)
     return [findings.stub_finding(stub, work.folder + path) for stub, path in found]
 
 

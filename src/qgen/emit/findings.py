@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections.abc import Container, Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -79,15 +80,34 @@ def lock_finding(path: str) -> Diagnostic:
     return Diagnostic(place, codes.LOCK.code, severity, message, f"{_BUILD}.")
 
 
-def missing_stubs(tree: Tree, stubs: Iterable[Stub]) -> Iterator[tuple[Stub, str]]:
-    """The jobs whose handlers module exists and lacks the function, and its path."""
-    modules: dict[tuple[str, ...], tuple[str, frozenset[str] | None]] = {}
+def missing_stubs(
+    tree: Tree, stubs: Iterable[Stub], whole: Container[str], met: set[str]
+) -> Iterator[tuple[Stub, str]]:
+    """The jobs whose handlers module exists and lacks the function, and its path.
+
+    A module whose mark is among ``whole`` lacks none and is not parsed; the marks of all
+    that lack none are put into ``met``.
+    """
+    modules: dict[tuple[str, ...], list[Stub]] = {}
     for stub in stubs:
-        if stub.paths not in modules:
-            modules[stub.paths] = _module(tree, stub.paths)
-        path, names = modules[stub.paths]
-        if names is not None and stub.function not in names:
-            yield stub, path
+        modules.setdefault(stub.paths, []).append(stub)
+    for paths, wanted in modules.items():
+        path, text = _module(tree, paths)
+        if text is None:
+            continue
+        mark = _mark(text, wanted)
+        names = None if mark in whole else defined(text)
+        missing = [s for s in wanted if names is not None and s.function not in names]
+        if not missing:
+            met.add(mark)
+        yield from ((stub, path) for stub in missing)
+
+
+def _mark(text: str, wanted: Iterable[Stub]) -> str:
+    """Of a module's text and of the functions that are looked for in it."""
+    names = " ".join(sorted(stub.function for stub in wanted))
+    data = f"{names}\n{text}".encode("utf-8", "surrogateescape")
+    return hashlib.sha256(data).hexdigest()
 
 
 def stub_finding(stub: Stub, path: str) -> Diagnostic:
@@ -109,10 +129,10 @@ def stop_findings(tree: Tree, needed: float, folder: str) -> Iterator[Diagnostic
         yield Diagnostic(place, code.code, code.severity, message, help_)
 
 
-def _module(tree: Tree, paths: tuple[str, ...]) -> tuple[str, frozenset[str] | None]:
-    """The first of the paths that exists, and the names it defines."""
+def _module(tree: Tree, paths: tuple[str, ...]) -> tuple[str, str | None]:
+    """The first of the paths that exists, and its text."""
     for path in paths:
         text = tree.look(path).text
         if text is not None:
-            return path, defined(text)
+            return path, text
     return paths[0], None

@@ -87,7 +87,7 @@ def make(
     listed them; they count as listed.  Reads the disk, writes nothing.
     """
     wanted = {file.path: file for file in files}
-    listed = lock.kinds | dict.fromkeys(unfinished, "managed")
+    listed = {**lock.kinds, **dict.fromkeys(unfinished, "managed")}
     steps = [
         _wanted(tree, file, path in listed, blacken) for path, file in wanted.items()
     ]
@@ -101,15 +101,20 @@ def make(
 
 
 def _wanted(tree: Tree, file: File, listed: bool, blacken: Blacken) -> Step:
-    if file.kind == "once" and any(_occupied(tree.look(p)) for p in file.unless):
-        return Step(file.path, State.OWNED)
     found = tree.look(file.path)
-    if file.kind == "ejected" or (file.kind == "once" and _occupied(found)):
+    if is_owned(tree, file):
         return Step(file.path, State.OWNED, found.text)
     if found.refused:
         return Step(file.path, State.REFUSED, None, file.text, found.refused)
     state = _state(file, found.text, listed, blacken)
     return Step(file.path, state, found.text, file.text)
+
+
+def is_owned(tree: Tree, file: File) -> bool:
+    """True for a file that is not qgen's to write: ejected, or written once already."""
+    if file.kind == "once":
+        return any(_occupied(tree.look(p)) for p in (file.path, *file.unless))
+    return file.kind == "ejected"
 
 
 def _occupied(found: Found) -> bool:

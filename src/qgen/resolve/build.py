@@ -142,7 +142,8 @@ def retries(draft: Draft) -> tuple[model.Retry, ...]:
     for name, job in draft.jobs.items():
         policy = draft.policies[job.retry]
         own = policy_name(draft, name)
-        made[own] = retry(own, policy, draft.tries(job))
+        if own not in made:  # what many jobs have alike is made once
+            made[own] = retry(own, policy, draft.tries(job))
     return tuple(made[name] for name in sorted(made))
 
 

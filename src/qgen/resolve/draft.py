@@ -65,6 +65,5 @@ class Draft:
         return sorted(self.queues) if worker.queues is None else list(worker.queues)
 
     def tries(self, job: shape.Job) -> int:
-        """Attempts in all of a job."""
-        policy = self.policies.get(job.retry, shape.Retry())
-        return policy.tries if job.tries is None else job.tries
+        """Attempts in all of a job whose policy there is."""
+        return self.policies[job.retry].tries if job.tries is None else job.tries

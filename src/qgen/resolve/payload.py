@@ -213,7 +213,13 @@ def refuse(value: Value, kind: FieldType, limits: Constraints) -> None:
 
 def full(given: str | FieldTable) -> FieldTable:
     """A field as a table, however short it was written."""
-    return FieldTable(type=given) if isinstance(given, str) else given
+    return of_type(given) if isinstance(given, str) else given
+
+
+@cache  # a spec has few types and many fields
+def of_type(text: str) -> FieldTable:
+    """The table of a field that has only a type."""
+    return FieldTable(type=text)
 
 
 def field_of(name: str, given: str | FieldTable) -> Field:

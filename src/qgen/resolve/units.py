@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
 MILLISECONDS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 PART: Final = re.compile(r"([0-9]+)(ms|[dhms])")
 
 
+@lru_cache(1024)  # specs say the same few times again and again
 def seconds(text: str) -> float:
     """``1h30m`` -> 5400.0; exact to the millisecond."""
     parts = PART.findall(text)

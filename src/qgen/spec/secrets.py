@@ -56,12 +56,13 @@ REFERS: Final = re.compile(
 DENSE: Final = re.compile(r"[A-Za-z0-9+/_=-]{28,}")
 
 
+@lru_cache(4096)  # specs say the same few words again and again
 def is_secret_name(name: str) -> bool:
     """True for a key or field that is called like a secret."""
     return bool(SECRET_NAME.search(name)) and not COUNTED.search(name.lower())
 
 
-@lru_cache(4096)  # specs say the same few words again and again
+@lru_cache(4096)
 def looks_secret(text: str) -> bool:
     """True for a text with the shape of a credential, or one that only chance writes."""
     return bool(SHAPES.search(text)) or is_random(text)
