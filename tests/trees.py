@@ -3,7 +3,8 @@
     python tests/trees.py [NAME ...]        such as arq-sqlite
 
 A tree is what `qgen build` makes of examples/support/queue.toml with the dialect
-exchanged. The contract between the engine's overlays is that all of them pass.
+exchanged and a job more. The contract between the engine's overlays is that all of them
+pass, and so does what the handlers' stubs show of paying, taken out of its comments.
 """
 
 from __future__ import annotations
@@ -19,6 +20,18 @@ ROOT = Path(__file__).resolve().parents[1]
 SPEC = ROOT / "examples" / "support" / "queue.toml"
 TARGETS = ("arq", "rq", "celery")
 DIALECTS = ("sqlite", "postgresql")
+# The other kind of paid job: the example has none whose handler is the call.
+WHOLE = """
+[jobs.whole_call]
+queue = "replies"
+timeout = "20s"
+agent = "writer"
+max_cost = "0.05"
+billing = "attempt"
+"""
+# What a stub's call names beside the package: its reader's own.
+THEIRS = "from typing import Any\n\nclient: Any\nprice_of: Any\n"
+_SHOWN = re.compile(r"^    # (?! *[A-Z])", re.MULTILINE)
 
 
 def names() -> list[str]:
@@ -61,15 +74,36 @@ def package(folder: Path) -> Path:
     return found
 
 
+def uncommented(stub: str) -> str:
+    """A stub with the statements that it shows in comments; its sentences stay."""
+    return _SHOWN.sub("    ", stub)
+
+
+def shown(folder: Path, package: Path) -> Path:
+    """The tree's handlers as a reader takes them who pays as they show."""
+    (module,) = {
+        path for path in folder.rglob("handlers.py") if package not in path.parents
+    }
+    text = uncommented(module.read_text("utf-8"))
+    for call in ("    answer = await job.paid_call(\n", "    job.charge("):
+        if call not in text:
+            raise SystemExit(f"trees: the handlers show no {call.strip()}")
+    place = folder / "shown.py"
+    place.write_text(text.replace("\nfrom ", f"\n{THEIRS}from ", 1), "utf-8")
+    return place
+
+
 def typecheck(name: str, folder: Path, package: Path) -> int:
-    """mypy's exit code for the package and its suite."""
+    """mypy's exit code for the package, its suite, and what its handlers show."""
     suites = [str(path) for path in folder.glob("tests/*") if path.is_dir()]
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary"]
     command += ["--config-file", str(ROOT / "pyproject.toml")]
     command += ["--cache-dir", str(ROOT / ".mypy_cache" / name)]
     env = os.environ | {"MYPYPATH": str(package.parent)}
     return subprocess.run(
-        [*command, str(package), *suites], cwd=folder, env=env
+        [*command, str(package), *suites, str(shown(folder, package))],
+        cwd=folder,
+        env=env,
     ).returncode
 
 
@@ -82,7 +116,8 @@ def main(wanted: list[str]) -> int:
         with tempfile.TemporaryDirectory(prefix=f"qgen-{name}-") as place:
             folder = Path(place).resolve()
             try:
-                code = typecheck(name, folder, build(name, folder))
+                spec = SPEC.read_text("utf-8") + WHOLE
+                code = typecheck(name, folder, build(name, folder, spec))
             except subprocess.CalledProcessError as error:
                 code = error.returncode
         print(f"{name}: {'failed' if code else 'ok'}", flush=True)

@@ -1,10 +1,10 @@
 """What a handler's stub shows of paying: code that its reader may take as it stands."""
 
 import ast
-import re
 from pathlib import Path
 
 import pytest
+import trees
 from emit.samples import job, model
 
 from qgen.handlers import handlers_files, stubs
@@ -23,7 +23,7 @@ def texts(**values):
 
 def shown(text):
     """The statements of the handler with those that stand in comments."""
-    tree = ast.parse(re.sub(r"^    # (?! *[A-Z])", "    ", text, flags=re.MULTILINE))
+    tree = ast.parse(trees.uncommented(text))
     (handler,) = (node for node in tree.body if isinstance(node, ast.AsyncFunctionDef))
     return handler.body
 

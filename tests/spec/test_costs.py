@@ -150,6 +150,19 @@ def test_a_handler_that_is_the_call_is_given_no_key(more, said, warnings):
     assert all("provider_keys" not in each.help for each in held)
 
 
+def test_keys_that_are_not_given_are_not_forgotten():
+    """A provider that knows keys for a minute: only the job that is given one is named."""
+    keyed = KEYED.format().replace("1d", "1m")
+    other = '[jobs.other]\nagent = "writer"\nmax_cost = "0.20"\nretry = "once"\n'
+    text = SPEC.format(agent=keyed, tries=4, replays=3)
+    text += f'billing = "attempt"\n{other}'
+    model, found = analyse(text.encode(), "queue.toml")
+    assert model is not None, found
+    (note,) = costs.notes(model)
+    assert "the last attempt of other may start" in note
+    assert "has forgotten its keys (1m)" in note
+
+
 def test_a_spec_without_money_says_nothing_of_it():
     text = SPEC.partition("[agents")[0] + "[jobs.draft]\n"
     model, _ = analyse(text.encode(), "queue.toml")
