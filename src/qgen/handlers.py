@@ -147,7 +147,6 @@ def handlers_files(model: Model) -> Iterator[File]:
         text = partial(
             plain,
             "handlers.py.j2",
-            why=why,
             package=package,
             functions=sorted(own, key=lambda each: each.name),
             payloads=[each.kind for each in own if each.argument == "payload"],

@@ -65,3 +65,8 @@ def test_a_job_that_pays_as_a_whole_shows_the_charge():
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_job_that_is_not_paid_shows_neither(number):
     assert "paid_call" not in texts()[number] and "charge" not in texts()[number]
+
+
+def test_the_plan_says_of_the_module_what_it_says_of_itself():
+    (file,) = handlers_files(model(job()))
+    assert file.why == (ast.get_docstring(ast.parse(file.text)) or "").split("\n\n")[0]
