@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
+import cells
 import pytest
 from engine.units import Engine
 
@@ -85,19 +86,21 @@ def test_what_an_old_dispatch_left_swallows_nothing(
     assert broker.known([new]) == {new.id}
 
 
+@cells.of("arq", "rq")
 def test_a_message_without_its_body_is_not_known(engine: Engine, broker: Any) -> None:
     """Redis has evicted it: the row's number alone starts nothing."""
     whole, half = message(engine, 1), message(engine, 1)
     broker.publish([whole, half])
-    engine.redis.delete(f"arq:job:{half.id}")
+    assert engine.redis.delete(f"{cells.CHOSEN.target}:job:{half.id}")
     assert broker.known([whole, half]) == {whole.id}
 
 
+@cells.of("arq")
 def test_published_twice_is_one_message(engine: Engine, broker: Any) -> None:
     sent = message(engine, 1)
     broker.publish([sent])
     broker.publish([sent])
-    assert engine.redis.zcard(f"{engine.package.name}:default") == 1
+    assert engine.waiting() == 1
 
 
 # --- JSON -----------------------------------------------------------------------
