@@ -53,6 +53,7 @@ ODD = [
 ]
 
 
+@cells.of("arq", "rq")
 def test_every_odd_entry_is_dropped(engine: Engine) -> None:
     """It is no message, and no error: the worker lives."""
     broker = engine.part("broker")
@@ -66,6 +67,7 @@ def test_every_odd_entry_is_dropped(engine: Engine) -> None:
     assert [read(body) for body in ODD] == [None] * len(ODD)
 
 
+@cells.of("arq")
 def test_a_message_is_read_as_it_was_written(engine: Engine) -> None:
     broker = engine.part("broker")
     sent = message(engine, 3, GOOD)
