@@ -7,7 +7,8 @@ A mutant is a patch in this folder.  First every named test must pass on the eng
 it is; then each patch is applied to a copy of the project and its tests are run there,
 in a process of their own.  Killed: every one of them fails by an assertion.  An error
 (of the collection, an import, a fixture) kills nothing: the mutant is broken.  A test
-that is of other backends alone (`cells.of`) is left out, and a mutant with no other.
+that is of other backends alone (`cells.of`) is left out, and a mutant with no other, or
+whose line `cells` names no cell or target of this run.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ LIMIT = 600  # seconds a mutant's tests may take
 KILLED, SURVIVED = "killed", "SURVIVED"
 NO_PATCH, BROKEN = "DOES NOT APPLY", "BROKEN"
 ELSEWHERE = "of other cells"
+CELL = os.environ.get("QGEN_TEST_CELL", "arq")
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Mutant:
     guarantee: str
     dialects: tuple[str, ...]
     tests: tuple[str, ...]
+    cells: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -64,7 +67,14 @@ class Mutant:
             for test in header["test"].split()
             for dialect in dialects
         )
-        return cls(path, header["guarantee"], dialects, tuple(tests))
+        cells = tuple(header.get("cells", "").split())
+        return cls(path, header["guarantee"], dialects, tuple(tests), cells)
+
+    def without(self, elsewhere: set[str]) -> Mutant:
+        """With those of its tests that are of this cell."""
+        foreign = self.cells and not {CELL, CELL.partition("-")[0]} & set(self.cells)
+        left = [t for t in self.tests if not foreign and t not in elsewhere]
+        return replace(self, tests=tuple(left))
 
 
 @dataclass(frozen=True)
@@ -193,10 +203,7 @@ def here(chosen: Sequence[Mutant]) -> list[Mutant] | None:
         print(said)
         print("mutants: the named tests must pass first")
         return None
-    return [
-        replace(one, tests=tuple(test for test in one.tests if test not in elsewhere))
-        for one in chosen
-    ]
+    return [one.without(elsewhere) for one in chosen]
 
 
 def show(verdict: Verdict) -> None:
