@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 from . import containers
@@ -34,7 +34,7 @@ def files(model: Model) -> Iterator[File]:
     """Both, each written only where none is."""
     for path, template in _TEMPLATES.items():
         text = partial(plain, template, model=model, deploy=containers)
-        yield File(path, text, "once")
+        yield File(path, cache(text), "once")
 
 
 @dataclass(frozen=True, slots=True)

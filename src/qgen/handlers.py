@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 from . import view
 from .files import File
@@ -151,7 +151,7 @@ def handlers_files(model: Model) -> Iterator[File]:
             functions=sorted(own, key=lambda each: each.name),
             payloads=[each.kind for each in own if each.argument == "payload"],
         )
-        yield File(first, text, "once", tuple(others), why=why)
+        yield File(first, cache(text), "once", tuple(others), why=why)
 
 
 def defined(source: str) -> frozenset[str] | None:

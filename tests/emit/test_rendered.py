@@ -241,6 +241,12 @@ def test_a_template_that_all_jobs_share_cannot_read_more_of_a_job():
             environment.from_string("{{ " + asked + " }}").render(model=given)
 
 
+def test_a_first_build_renders_each_template_once(tmp_path, templates):
+    assert Project.at(tmp_path).build() == 0
+    twice = {name for name in templates if templates.count(name) > 1}
+    assert twice == {OF_A_JOB[1]} and {*OF_OWNER} <= set(templates)
+
+
 def test_what_is_its_owners_is_neither_rendered_nor_proved(
     project, tmp_path, templates, proved
 ):
