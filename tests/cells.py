@@ -11,6 +11,8 @@ import os
 from dataclasses import dataclass
 from typing import Final
 
+import pytest
+
 DIALECTS: Final = ("sqlite", "postgresql")
 
 
@@ -48,3 +50,11 @@ KINDS: Final = {
 
 # What the tests of the engine build, unless they say otherwise.
 CHOSEN: Final = KINDS[os.environ.get("QGEN_TEST_CELL", "arq")]
+
+
+def of(*names: str) -> pytest.MarkDecorator:
+    """Of these targets or cells alone: others have nothing of the kind, or it has a test
+    of its own there.
+    """
+    other = not {CHOSEN.name, CHOSEN.target} & set(names)
+    return pytest.mark.skipif(other, reason=f"of {', '.join(names)} alone")

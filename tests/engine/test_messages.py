@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
+import cells
 import pytest
 from engine.units import Engine
 
@@ -52,6 +53,7 @@ ODD = [
 ]
 
 
+@cells.of("arq", "rq")
 def test_every_odd_entry_is_dropped(engine: Engine) -> None:
     """It is no message, and no error: the worker lives."""
     broker = engine.part("broker")
@@ -65,6 +67,7 @@ def test_every_odd_entry_is_dropped(engine: Engine) -> None:
     assert [read(body) for body in ODD] == [None] * len(ODD)
 
 
+@cells.of("arq")
 def test_a_message_is_read_as_it_was_written(engine: Engine) -> None:
     broker = engine.part("broker")
     sent = message(engine, 3, GOOD)
@@ -85,19 +88,21 @@ def test_what_an_old_dispatch_left_swallows_nothing(
     assert broker.known([new]) == {new.id}
 
 
+@cells.of("arq", "rq")
 def test_a_message_without_its_body_is_not_known(engine: Engine, broker: Any) -> None:
     """Redis has evicted it: the row's number alone starts nothing."""
     whole, half = message(engine, 1), message(engine, 1)
     broker.publish([whole, half])
-    engine.redis.delete(f"arq:job:{half.id}")
+    assert engine.redis.delete(f"{cells.CHOSEN.target}:job:{half.id}")
     assert broker.known([whole, half]) == {whole.id}
 
 
+@cells.of("arq")
 def test_published_twice_is_one_message(engine: Engine, broker: Any) -> None:
     sent = message(engine, 1)
     broker.publish([sent])
     broker.publish([sent])
-    assert engine.redis.zcard(f"{engine.package.name}:default") == 1
+    assert engine.waiting() == 1
 
 
 # --- JSON -----------------------------------------------------------------------

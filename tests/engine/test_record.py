@@ -356,8 +356,7 @@ def test_an_enqueue_keeps_to_the_window(engine: Engine) -> None:
     assert len(many) == 20
     marked = engine.package.rows("dispatched_at IS NOT NULL")
     assert len(marked) == 6
-    queue = f"{engine.package.name}:default"
-    assert engine.redis.zcard(queue) == 6
+    assert engine.waiting() == 6
 
 
 def test_rows_of_unknown_jobs_are_passed_over(engine: Engine) -> None:
@@ -394,13 +393,12 @@ def test_a_key_stands_for_one_payload(engine: Engine) -> None:
 
 def test_nothing_of_a_callers_transaction_is_published(engine: Engine) -> None:
     """Neither marked nor pushed before the caller commits; `publish` is for after."""
-    queue = f"{engine.package.name}:default"
     id_ = engine.put()
     row = engine.row(id_)
     assert (row["dispatch"], row["dispatched_at"]) == (0, None)
-    assert engine.redis.zcard(queue) == 0
+    assert engine.waiting() == 0
     assert engine.api.publish([id_]) == 1
-    assert engine.redis.zcard(queue) == 1
+    assert engine.waiting() == 1
 
 
 # --- cancel, replay ---------------------------------------------------------------

@@ -97,6 +97,7 @@ def wrote(tmp_path: Path) -> list[str]:
 # --- a fresh process after so many jobs -------------------------------------------
 
 
+@cells.of("arq")
 @faults.on("postgresql")
 def test_a_worker_makes_room_for_another(make: Make) -> None:
     """Twenty jobs, five a process: each process ends with 0 and no job runs twice.
@@ -119,6 +120,7 @@ def test_a_worker_makes_room_for_another(make: Make) -> None:
     assert [boot["dead_at"] is not None for boot in package.boots()][:3] == [True] * 3
 
 
+@cells.of("arq")
 @faults.on("sqlite")
 def test_a_long_job_is_not_cut_by_it(make: Make, tmp_path: Path) -> None:
     """What still runs may take its own time, far beyond the grace."""
@@ -138,6 +140,7 @@ def test_a_long_job_is_not_cut_by_it(make: Make, tmp_path: Path) -> None:
     assert package.states() == {"completed": 5, "queued": 2}
 
 
+@cells.of("arq")
 @faults.on("sqlite")
 def test_sigterm_while_it_makes_room(make: Make, tmp_path: Path) -> None:
     """The grace begins with the signal: then what still runs is released."""
@@ -168,6 +171,7 @@ def test_a_burst_runs_to_its_end(make: Make) -> None:
 # --- on_start and on_stop ---------------------------------------------------------
 
 
+@cells.of("arq")
 @faults.on("sqlite")
 def test_once_per_process(make: Make, tmp_path: Path) -> None:
     """On_start before the first claim, on_stop after the last ending; one state."""
@@ -183,6 +187,7 @@ def test_once_per_process(make: Make, tmp_path: Path) -> None:
     assert package.states() == {"completed": 2}
 
 
+@cells.of("arq")
 @faults.on("sqlite")
 @pytest.mark.parametrize(
     ("do", "said"),
@@ -203,6 +208,7 @@ def test_on_start_that_fails(make: Make, tmp_path: Path, do: str, said: str) -> 
     assert package.row(id_)["attempt"] == 0
 
 
+@cells.of("arq")
 @faults.on("sqlite")
 def test_on_start_that_fails_under_arqs_own_command(make: Make, tmp_path: Path) -> None:
     """The same sentence, the same code."""
@@ -214,6 +220,7 @@ def test_on_start_that_fails_under_arqs_own_command(make: Make, tmp_path: Path) 
     assert package.boots() == []
 
 
+@cells.of("arq")
 @faults.on("sqlite")
 def test_sigterm_while_on_start_runs(make: Make, tmp_path: Path) -> None:
     """It is left alone, nothing is claimed, on_stop has nothing to close."""
@@ -434,9 +441,7 @@ def test_a_deployment_overrides(make: Make, tmp_path: Path) -> None:
             assert process.exit_code() == 0
             assert process.log().strip() == seconds
     with package.worker(env=env | {"TESTED_SLOTS": " 7 "}) as worker:
-        package.ready(worker)
-        (boot,) = package.boots()
-        assert boot["slots"] == 7
+        until(lambda: sum(boot["slots"] for boot in package.boots()) == 7, worker.log)
 
 
 @faults.on("sqlite")

@@ -55,7 +55,7 @@ class Engine:
         self.api = package.api
         self.redis = redis.Redis.from_url(package.redis_url)
         self._open: list[Any] = []
-        for key in self.redis.scan_iter(f"{package.name}:*"):
+        for key in self.redis.scan_iter(f"*{package.name}:*"):
             self.redis.delete(key)  # of the test before
         self.part("migrate").upgrade()
         self.record = self.part("record")
@@ -78,6 +78,17 @@ class Engine:
         made = self.part("database").Database(self.package.database_url, patience)
         self._open.append(made)
         return made
+
+    def waiting(self, queue: str = "default") -> int:
+        """How many messages stand in the queue's list, in whatever its backend keeps."""
+        broker = self.part("broker")
+        if hasattr(broker, "keys_of"):
+            keys = broker.keys_of([queue])
+        else:
+            keys = [broker.queue_key(queue)]
+        count = {b"zset": self.redis.zcard, b"list": self.redis.llen}
+        found = [(self.redis.type(key), key) for key in keys]
+        return sum(int(count[kind](key)) for kind, key in found if kind != b"none")
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:

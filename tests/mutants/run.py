@@ -1,11 +1,14 @@
 """Take each guarantee out of the engine; the test that its mutant names must fail.
 
     python tests/mutants/run.py [NAME ...]
+    QGEN_TEST_CELL=rq-fork python tests/mutants/run.py      on another backend
 
 A mutant is a patch in this folder.  First every named test must pass on the engine as
 it is; then each patch is applied to a copy of the project and its tests are run there,
 in a process of their own.  Killed: every one of them fails by an assertion.  An error
-(of the collection, an import, a fixture) kills nothing: the mutant is broken.
+(of the collection, an import, a fixture) kills nothing: the mutant is broken.  A test
+that is of other backends alone (`cells.of`) is left out, and a mutant with no other, or
+whose line `cells` names no cell or target of this run.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
@@ -30,6 +33,8 @@ LIMIT = 600  # seconds a mutant's tests may take
 
 KILLED, SURVIVED = "killed", "SURVIVED"
 NO_PATCH, BROKEN = "DOES NOT APPLY", "BROKEN"
+ELSEWHERE = "of other cells"
+CELL = os.environ.get("QGEN_TEST_CELL", "arq")
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,7 @@ class Mutant:
     guarantee: str
     dialects: tuple[str, ...]
     tests: tuple[str, ...]
+    cells: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -61,7 +67,14 @@ class Mutant:
             for test in header["test"].split()
             for dialect in dialects
         )
-        return cls(path, header["guarantee"], dialects, tuple(tests))
+        cells = tuple(header.get("cells", "").split())
+        return cls(path, header["guarantee"], dialects, tuple(tests), cells)
+
+    def without(self, elsewhere: set[str]) -> Mutant:
+        """With those of its tests that are of this cell."""
+        foreign = self.cells and not {CELL, CELL.partition("-")[0]} & set(self.cells)
+        left = [t for t in self.tests if not foreign and t not in elsewhere]
+        return replace(self, tests=tuple(left))
 
 
 @dataclass(frozen=True)
@@ -138,6 +151,16 @@ def outcomes(report: Path) -> list[str]:
     return words
 
 
+def left_out(report: Path) -> set[str]:
+    """The tests that were skipped, as pytest is told of them."""
+    cases = ET.parse(report).getroot().iter("testcase")
+    return {
+        f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
+        for case in cases
+        if case.find("skipped") is not None
+    }
+
+
 def _is_assertion(message: str) -> bool:
     return message.startswith(("AssertionError", "assert ", "Failed: DID NOT RAISE"))
 
@@ -149,6 +172,8 @@ def judge(mutant: Mutant) -> Verdict:
     def verdict(word: str, said: str = "") -> Verdict:
         return Verdict(mutant, word, time.monotonic() - begun, said)
 
+    if not mutant.tests:
+        return verdict(ELSEWHERE)
     with tempfile.TemporaryDirectory(prefix="qgen-mutant-") as place:
         folder = Path(place).resolve() / "project"
         folder.mkdir()
@@ -166,17 +191,19 @@ def judge(mutant: Mutant) -> Verdict:
     return verdict(KILLED)
 
 
-def all_pass(chosen: Sequence[Mutant]) -> bool:
-    """The named tests on the engine as it is."""
+def here(chosen: Sequence[Mutant]) -> list[Mutant] | None:
+    """The mutants, each with its tests of this cell; None if one of them fails already."""
     tests = sorted({test for mutant in chosen for test in mutant.tests})
     print(f"mutants: {len(tests)} tests on the engine as it is", flush=True)
     with tempfile.TemporaryDirectory(prefix="qgen-mutant-") as place:
         report = Path(place) / "report.xml"
         code, said = pytest(ROOT, report, tests, "-n", str(AT_ONCE))
+        elsewhere = set() if code else left_out(report)
     if code:
         print(said)
         print("mutants: the named tests must pass first")
-    return code == 0
+        return None
+    return [one.without(elsewhere) for one in chosen]
 
 
 def show(verdict: Verdict) -> None:
@@ -188,15 +215,17 @@ def show(verdict: Verdict) -> None:
 
 
 def main(names: Sequence[str]) -> int:
-    chosen = mutants(names)
-    if not all_pass(chosen):
+    chosen = here(mutants(names))
+    if chosen is None:
         return 1
-    alive = 0
+    alive = none = 0
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for verdict in pool.map(judge, chosen):
             show(verdict)
-            alive += verdict.word != KILLED
-    print(f"mutants: {len(chosen) - alive} of {len(chosen)} killed")
+            none += verdict.word == ELSEWHERE
+            alive += verdict.word not in (KILLED, ELSEWHERE)
+    ran = len(chosen) - none
+    print(f"mutants: {ran - alive} of {ran} killed, {none} of other cells")
     return 1 if alive else 0
 
 
