@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from cells import Kind
 from engine import faults
-from parity import behaviours, flow, money
+from parity import behaviours, flow, money, record
 from parity.stage import Stage
 from parity.table import BEHAVIOURS, cells
 
 import servers
 
 # Each module adds its own when it is imported.
-assert behaviours and flow and money
+assert behaviours and flow and money and record
 CELLS = list(cells())
 
 
