@@ -18,10 +18,11 @@ class Shaky:
     def __init__(self, database: Any, error: Exception) -> None:
         self._database = database
         self._error = error
-        self.before = self.after = 0
+        self.before = self.after = self.begun = 0
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:
+        self.begun += 1
         if self.before:
             self.before -= 1
             raise self._error
@@ -38,7 +39,9 @@ class Shaky:
 class Stage:
     """A ledger of one boot, what it registered and what it answered, in order."""
 
-    def __init__(self, engine: Engine, patience: float = 5.0) -> None:
+    def __init__(
+        self, engine: Engine, patience: float = 5.0, linger: float = 0.0
+    ) -> None:
         errors, dispatch = engine.part("errors"), engine.part("dispatch")
         self.engine = engine
         self.boot = engine.boot()
@@ -54,6 +57,7 @@ class Stage:
             fit=lambda: self.fit(),
             register=lambda claim: self.events.append(("registered", claim.id)),
             deliver=lambda calls: [call() for call in calls],
+            linger=linger,
         )
 
     def claim(self, *messages: Any) -> dict[str, Any]:
@@ -81,6 +85,19 @@ class Stage:
         item = self.engine.part("finisher").Finish
         self.ledger._finisher.write([item(e, done(e.id)) for e in endings])
         return states
+
+    def both(self, claim: Any, message: Any) -> tuple[str | None, Any]:
+        """Completes one and claims the other, as one batch; what was answered."""
+        answers: list[Any] = []
+        finish = self.engine.part("finisher").Finish
+        request = self.engine.part("claimer").Request
+        self.database.begun = 0
+        self.ledger._write_jobs(
+            [finish(self.completed(claim), answers.append)],
+            [request(message, answers.append)],
+        )
+        state, claimed = answers
+        return state, claimed
 
     def completed(self, claim: Any, result: object = None) -> Any:
         return self.engine.outcomes.completed(
@@ -215,6 +232,49 @@ def test_a_locked_row_holds_up_no_other(engine: Engine) -> None:
     assert ended.wait(30)
     assert stage.ledger.close(10)
     assert engine.row(locked.id)["state"] == "completed"
+
+
+def test_an_ending_and_the_next_claim_share_a_commit(stage: Stage) -> None:
+    """Both are written; the ending before the claim, as their rows are locked."""
+    ended, message = stage.engine.claimed(stage.boot), stage.engine.dispatched()
+    state, claimed = stage.both(ended, message)
+    assert (state, claimed.id, stage.database.begun) == ("completed", message.id, 1)
+    states = [stage.engine.row(each.id)["state"] for each in (ended, message)]
+    assert states == ["completed", "active"]
+
+
+def test_a_row_before_the_one_that_ends_is_claimed_by_itself(stage: Stage) -> None:
+    """Everybody locks rows in the order of their ids: so does this."""
+    message, ended = stage.engine.dispatched(), stage.engine.claimed(stage.boot)
+    state, claimed = stage.both(ended, message)
+    assert (state, claimed.id, stage.database.begun) == ("completed", message.id, 2)
+
+
+def test_a_shared_commit_whose_reply_was_lost(stage: Stage) -> None:
+    """Repeated, each by itself: the ending is known as done, the claim is taken over."""
+    ended, message = stage.engine.claimed(stage.boot), stage.engine.dispatched()
+    stage.database.after = 1
+    state, claimed = stage.both(ended, message)
+    assert (state, claimed.id) == ("completed", message.id)
+    assert stage.engine.row(message.id)["attempt"] == 1
+
+
+def test_an_ending_waits_for_a_claim_that_came_the_last_time(engine: Engine) -> None:
+    """The first one waits for nobody; the second shares its commit with the claim."""
+    stage = Stage(engine, linger=30.0)
+    first, second = (engine.claimed(stage.boot) for _ in range(2))
+    messages = engine.dispatched(), engine.dispatched()
+    stage.database.begun = 0
+    stage.ledger.start()
+    for ended, message in zip((first, second), messages, strict=True):
+        written, claimed = threading.Event(), threading.Event()
+        stage.ledger.finish(stage.completed(ended), lambda _s, w=written: w.set())
+        if ended is first:
+            assert written.wait(20)
+        stage.ledger.claim(message, lambda _c, c=claimed: c.set())
+        assert claimed.wait(20) and written.wait(20)
+    assert stage.ledger.close(10)
+    assert stage.database.begun == 3
 
 
 def test_progress_is_the_holders(stage: Stage) -> None:

@@ -92,10 +92,10 @@ def test_the_boot_ends_after_the_last_write(worker: Worker) -> None:
     alive: list[bool] = []
     write = process.ledger._finisher.write
 
-    def written(finishes: Any) -> None:
+    def written(finishes: Any, repeated: bool = False) -> None:
         time.sleep(0.3)  # whoever would end the boot now has the time for it
         alive.append(lives(engine, process.beat.boot))
-        write(finishes)
+        write(finishes, repeated)
 
     process.ledger._finisher.write = written
     process.close()

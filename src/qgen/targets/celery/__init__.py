@@ -13,7 +13,7 @@ from qgen.targets.backend import EVERYWHERE, Ability, Backend
 FINAL_WRITES: Final = 15.0
 MARGIN: Final = 20.0
 
-# After recovery has acted, until celery may put a message back (templates/celery/app.py).
+# After recovery has acted, until celery might put a message back (templates/celery/app.py).
 LATER: Final = 600.0
 
 
@@ -35,8 +35,8 @@ def settings(times: Times, workers: tuple[Worker, ...]) -> tuple[Setting, ...]:
         Setting(
             "visibility_timeout",
             span(times.acted + LATER),
-            "what a worker took and has not begun celery puts back; by then recovery"
-            " has acted on whatever hangs; read back from the transport at start",
+            "celery keeps nothing of what a worker took; if it did, it would put it"
+            " back after recovery has acted; read back from the transport at start",
             redelivers=times.acted + LATER,
         ),
         Setting(
