@@ -6,11 +6,13 @@ a stale list, an old holder or a lost reply asks for is refused by the statement
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from typing import Any
 
 import pytest
+from engine import faults
 from engine.units import Engine, instant
 
 # --- the fence ------------------------------------------------------------------
@@ -595,6 +597,24 @@ def test_an_attempt_without_a_start_is_recovered(engine: Engine) -> None:
     assert engine.finish(lost) == {claim.id: "queued"}
     (kept,) = engine.package.sql("SELECT outcome FROM jobs_attempts")
     assert kept["outcome"] == lost.outcome
+
+
+# --- transactions -------------------------------------------------------------------
+
+
+@faults.on("postgresql")
+def test_a_commit_that_rolls_back_is_an_error(engine: Engine) -> None:
+    """PostgreSQL answers a COMMIT after an error as if all were well."""
+    database, unavailable = engine.database(), engine.part("errors").Unavailable
+    id_ = engine.put()
+    with pytest.raises(unavailable, match="rolled back"), database.transaction() as tx:
+        engine.record.cancel(tx, id_, "me")
+        with contextlib.suppress(engine.part("database").DataError):
+            tx.all("SELECT 1 / 0 AS no")
+    assert engine.row(id_)["state"] == "queued"
+    with database.transaction() as tx:
+        assert engine.record.cancel(tx, id_, "me") == "cancelled"
+    assert engine.row(id_)["state"] == "cancelled"
 
 
 # --- retention ----------------------------------------------------------------------
