@@ -331,6 +331,7 @@ def outlives_dropped_connections(stage: Stage) -> None:
     hand = stage.by_hand()
     with stage.worker() as worker:
         stage.add(0, 30, seconds=0.1)
+        stage.started(0)  # without Redis a worker does not begin
         for _ in range(3):
             time.sleep(0.8)
             hand.client_kill_filter(_type="normal", skipme=True)
