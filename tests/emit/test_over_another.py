@@ -81,6 +81,16 @@ def made(project: Project) -> dict[str, bytes]:
     }
 
 
+def is_as_cold(project: Project, place: Path, text: str) -> None:
+    """What was built of the spec is what a build into an empty folder makes of it."""
+    cold = Project.at(place, text)
+    # A spec that names no target keeps that of the build before it.
+    kept = lock.parse(project.path(lock.NAME).read_text("utf-8")).target
+    assert cold.build(target=kept) == 0
+    assert made(project) == made(cold)
+    assert project.check() == cold.check() == 0
+
+
 @pytest.mark.parametrize("seed", SEEDS, ids=("fresh", "failed"))
 def test_a_build_over_another_is_a_cold_build(tmp_path, seed):
     print("seed", seed)
@@ -91,18 +101,11 @@ def test_a_build_over_another_is_a_cold_build(tmp_path, seed):
     while built < BUILDS:
         text = edited(text, chance) if chance.random() < 0.5 else drawn(chance)
         project.write("queue.toml", text)
-        if (
-            project.build(force=True) != 0
-        ):  # a cap that nobody has approved, a job twice
+        if project.build(force=True) != 0:  # a cap that nobody approved, a job twice
             text = SPEC
             continue
         built += 1
-        cold = Project.at(tmp_path / f"cold{built}", text)
-        # A spec that names no target keeps that of the build before it.
-        kept = lock.parse(project.path(lock.NAME).read_text("utf-8")).target
-        assert cold.build(target=kept) == 0
-        assert made(project) == made(cold)
-        assert project.check() == cold.check() == 0
+        is_as_cold(project, tmp_path / f"cold{built}", text)
 
 
 def test_an_edit_over_a_shaken_memory_is_a_cold_build(tmp_path):
@@ -120,8 +123,4 @@ def test_an_edit_over_a_shaken_memory_is_a_cold_build(tmp_path):
             data = tomllib.loads(drawn(chance))
             continue
         built += 1
-        cold = Project.at(tmp_path / f"cold{built}", text)
-        kept = lock.parse(project.path(lock.NAME).read_text("utf-8")).target
-        assert cold.build(target=kept) == 0
-        assert made(project) == made(cold)
-        assert project.check() == 0
+        is_as_cold(project, tmp_path / f"cold{built}", text)
