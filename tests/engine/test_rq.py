@@ -9,8 +9,10 @@ import subprocess
 import sys
 import time
 import warnings
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 from uuid import uuid4
 
@@ -399,3 +401,19 @@ def test_a_switch_of_targets_with_rows_waiting(
         before.in_state(again["id"], "completed")
     runs = [*package.ledger.starts(), *before.ledger.starts()]
     assert sorted(run.n for run in runs) == [1, 2]
+
+
+@pytest.mark.parametrize(("ahead", "waited"), [(0, ["a", "b"]), (1, ["a"])])
+def test_an_ending_is_waited_for(
+    package: Package, ahead: int, waited: list[str]
+) -> None:
+    """However long the database is away: its own, or where it goes ahead the one before."""
+    heard: list[str] = []
+    runner = SimpleNamespace(run_here=lambda job, _loop: lambda: heard.append(job))
+    process = SimpleNamespace(obey=lambda: None, runner=runner)
+    made = SimpleNamespace(
+        process=process, _loop=None, _unwritten=deque(), _ahead=ahead
+    )
+    for job in "ab":
+        package.part("member").Member.run(made, job)
+    assert heard == waited
